@@ -18,6 +18,8 @@
  */
 #include "emit.h"
 
+#include "../gemm/wgmma.h"
+
 /* ---- parameters ---- */
 
 static bool is_used(const ptxgen_dense_spec *s, int param)
@@ -32,16 +34,21 @@ static bool is_used(const ptxgen_dense_spec *s, int param)
 
 void dense_load_params(struct dense_product *q)
 {
-    static const char *const names[DENSE_M] = {
-        [DENSE_X] = "x", [DENSE_W] = "w", [DENSE_BIAS] = "bias", [DENSE_RESIDUAL] = "residual",
-        [DENSE_Y] = "y", [DENSE_WORKSPACE] = "workspace", [DENSE_X_STRIDE] = "x_stride",
-        [DENSE_W_STRIDE] = "w_stride", [DENSE_RESIDUAL_STRIDE] = "residual_stride",
-        [DENSE_Y_STRIDE] = "y_stride"};
-    ptx_kernel *k = q->k;
+    static const char *const names[DENSE_M] = {[DENSE_X] = "x",
+                                               [DENSE_W] = "w",
+                                               [DENSE_BIAS] = "bias",
+                                               [DENSE_RESIDUAL] = "residual",
+                                               [DENSE_Y] = "y",
+                                               [DENSE_WORKSPACE] = "workspace",
+                                               [DENSE_X_STRIDE] = "x_stride",
+                                               [DENSE_W_STRIDE] = "w_stride",
+                                               [DENSE_RESIDUAL_STRIDE] = "residual_stride",
+                                               [DENSE_Y_STRIDE] = "y_stride"};
+    ptx_kernel *k = q->g.k;
     for (int i = 0; i < DENSE_M; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
-    q->m = ptx_param_u32(k, "m");
-    gemm_division_begin(k, dense_own_stages(q->spec, q->v), &q->division);
+    q->g.m = ptx_param_u32(k, "m");
+    gemm_division_begin(k, dense_own_stages(q->spec, q->v), &q->g.division);
 }
 
 /* ---- the pipeline's copies ---- */
@@ -53,10 +60,10 @@ void dense_load_params(struct dense_product *q)
  */
 static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->last_tile, tile), units, q->unit);
-    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
+    ptx_u32 dealt = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->last_tile, tile), units, q->g.unit);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->g.division.granule, U32(q->g.division.stages));
     return ptx_selp_u32(k, dealt, tile, whole);
 }
 
@@ -67,12 +74,12 @@ struct gemm_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
     if (cluster > 1)
         dealt = deal_to_clusters(q, tile);
     else if (q->v->split == 1)
-        dealt = gemm_deal_places(q->k, &q->division, tile);
-    struct gemm_place place = gemm_locate(q->k, dealt, q->tiles_m, tiles_n);
-    place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_m(q->v)));
+        dealt = gemm_deal_places(q->g.k, &q->g.division, tile);
+    struct gemm_place place = gemm_locate(q->g.k, dealt, q->g.tiles_m, tiles_n);
+    place.m = ptx_mul_lo_u32(q->g.k, place.m, U32(dense_tile_m(q->v)));
     if (cluster > 1)
-        place.n = ptx_mad_lo_u32(q->k, place.n, U32(cluster), q->rank);
-    place.n = ptx_mul_lo_u32(q->k, place.n, U32(dense_tile_n(q->v)));
+        place.n = ptx_mad_lo_u32(q->g.k, place.n, U32(cluster), q->g.rank);
+    place.n = ptx_mul_lo_u32(q->g.k, place.n, U32(dense_tile_n(q->v)));
     return place;
 }
 
@@ -80,16 +87,16 @@ static void locate(void *user, const struct gemm_walk *w)
 {
     struct dense_product *q = user;
     struct gemm_place first = dense_find_tile(q, w->tile);
-    gemm_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->m, w->stage);
-    gemm_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->n), w->stage);
+    gemm_operand_locate(q->g.k, &q->x, q->address[DENSE_X], first.m, q->g.m, w->stage);
+    gemm_operand_locate(q->g.k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->n), w->stage);
 }
 
 static void send(void *user, ptx_u32 slot)
 {
     struct dense_product *q = user;
     uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
-    gemm_operand_issue(q->k, &q->x, slot);
-    gemm_operand_issue(q->k, &q->w, ptx_add_u32(q->k, slot, U32(x_bytes)));
+    gemm_operand_issue(q->g.k, &q->x, slot);
+    gemm_operand_issue(q->g.k, &q->w, ptx_add_u32(q->g.k, slot, U32(x_bytes)));
 }
 
 /* ---- entries ---- */
@@ -101,10 +108,10 @@ static ptx_u32 rest_of(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
 
 void dense_find_warp(struct dense_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const ptxgen_dense_variant *v = q->v;
-    ptx_u32 above_n = gemm_divide(k, q->at.warp, v->wn);
-    q->along_n = rest_of(k, q->at.warp, v->wn);
+    ptx_u32 above_n = gemm_divide(k, q->g.at.warp, v->wn);
+    q->along_n = rest_of(k, q->g.at.warp, v->wn);
     q->along_m = rest_of(k, above_n, v->wm);
     q->along_k = v->wk == 1 ? U32(0) : gemm_divide(k, above_n, v->wm);
 }
@@ -113,7 +120,7 @@ static void find_fragments(struct dense_product *q, struct gemm_operand *o, ptx_
                            uint32_t warp_rows)
 {
     if (o->rows != warp_rows)
-        o->fragment = ptx_mad_lo_u32(q->k, along, U32(warp_rows * GEMM_BLOCK_BYTES), o->fragment);
+        o->fragment = ptx_mad_lo_u32(q->g.k, along, U32(warp_rows * GEMM_BLOCK_BYTES), o->fragment);
 }
 
 static void begin_reading(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
@@ -121,7 +128,7 @@ static void begin_reading(struct dense_product *q, struct gemm_operand *o, uint3
 {
     o->rows = rows;
     o->blocks = q->v->wk;
-    gemm_operand_begin_reading(q->k, &q->at, o);
+    gemm_operand_begin_reading(q->g.k, &q->g.at, o);
     find_fragments(q, o, along, warp_rows);
 }
 
@@ -136,24 +143,24 @@ void dense_begin_reading(struct dense_product *q)
 static void begin_operand(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
                           enum dense_param stride, ptx_u32 along, uint32_t warp_rows)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     o->rows = rows;
     o->blocks = q->v->wk;
     o->threads = dense_threads(q->v);
     o->row_bytes = dense_row_bytes(q->spec);
     uint32_t shift = dense_element(q->spec) / 2;
-    gemm_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
+    gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
     find_fragments(q, o, along, warp_rows);
 }
 
 static void begin(struct dense_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t tile_m = dense_tile_m(q->v);
     dense_load_params(q);
-    q->at = gemm_find_threads(k);
+    q->g.at = gemm_find_threads(k);
     dense_find_warp(q);
-    q->tiles_m = gemm_divide(k, ptx_add_u32(k, q->m, U32(tile_m - 1)), tile_m);
+    q->g.tiles_m = gemm_divide(k, ptx_add_u32(k, q->g.m, U32(tile_m - 1)), tile_m);
     q->w.as_a = true;
     begin_operand(q, &q->x, tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
     begin_operand(q, &q->w, dense_tile_n(q->v), DENSE_W_STRIDE, q->along_n, q->v->warp_n);
@@ -182,38 +189,38 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
  */
 static void begin_partials(struct dense_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const ptxgen_dense_variant *v = q->v;
     struct gemm_epilogue *o = &q->output;
-    o->partials = (struct gemm_partials){.threads = dense_threads(v),
-                                         .fragments = dense_fragments(v)};
+    o->partials =
+        (struct gemm_partials){.threads = dense_threads(v), .fragments = dense_fragments(v)};
     ptx_u64 partials =
         ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
     if (v->cluster > 1) {
         ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
-        ptx_u32 before = ptx_mul_lo_u32(k, q->rank, units);
+        ptx_u32 before = ptx_mul_lo_u32(k, q->g.rank, units);
         uint64_t bytes = gemm_partials_bytes(o->partials.threads, o->partials.fragments);
         o->flags = ptx_mad_wide_u32(k, before, U32(4), o->flags);
         partials = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, before), U64(bytes), partials);
     }
-    gemm_partials_begin(k, &q->at, partials, &o->partials);
+    gemm_partials_begin(k, &q->g.at, partials, &o->partials);
 }
 
 void dense_begin_output(struct dense_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const ptxgen_dense_spec *s = q->spec;
     const ptxgen_dense_variant *v = q->v;
     struct gemm_epilogue *o = &q->output;
     *o = (struct gemm_epilogue){
         .k = k,
-        .at = &q->at,
-        .division = &q->division,
+        .at = &q->g.at,
+        .division = &q->g.division,
         .type = (ptxgen_element)s->type,
         .activation = (ptxgen_activation)s->activation,
         .has_bias = s->bias,
         .has_residual = s->residual,
-        .m = q->m,
+        .m = q->g.m,
         .n = s->n,
         .y = q->address[DENSE_Y],
         .y_stride = q->address[DENSE_Y_STRIDE],
@@ -229,7 +236,7 @@ void dense_begin_output(struct dense_product *q)
                  .interleaved = dense_is_wgmma(v),
                  .alone = dense_is_alone(v),
                  .ctas = v->split > 1 ? v->split : 0,
-                 .rank = q->rank,
+                 .rank = q->g.rank,
                  .pass_m = v->pass_m},
         .along = q->along_n,
         .along_k = q->along_k,
@@ -250,51 +257,82 @@ void dense_begin_output(struct dense_product *q)
     gemm_epilogue_begin(o);
 }
 
+void dense_epilogue(struct gemm *g, struct gemm_part *part)
+{
+    gemm_epilogue_end(&dense_of(g)->output, &part->walk, part->first);
+}
+
+/* ---- copies by cp.async, products by mma.sync ---- */
+
+static void begin_cp_async(struct gemm *g)
+{
+    struct dense_product *q = dense_of(g);
+    begin(q);
+    gemm_find_share(g);
+    g->pipeline = (struct gemm_pipeline){.stages = q->v->stages,
+                                         .stage_bytes = dense_stage_bytes(q->v),
+                                         .division = &g->division,
+                                         .locate = locate,
+                                         .send = send,
+                                         .user = q};
+    gemm_pipeline_begin(g->k, &g->pipeline, g->first, g->end);
+}
+
+static void begin_consumer(struct gemm *g)
+{
+    struct dense_product *q = dense_of(g);
+    dense_begin_output(q);
+    dense_first_operands(q, g->pipeline.read);
+}
+
+static void clear(struct gemm *g, const struct gemm_part *part)
+{
+    (void)part;
+    dense_clear(dense_of(g));
+}
+
 static ptx_u32 next_in_pipeline(void *user)
 {
-    struct dense_product *q = user;
-    gemm_pipeline_next(q->k, &q->pipeline);
-    return q->pipeline.read;
+    struct gemm *g = user;
+    gemm_pipeline_next(g->k, &g->pipeline);
+    return g->pipeline.read;
 }
+
+static void multiply(struct gemm *g, const struct gemm_part *part)
+{
+    (void)part;
+    const struct dense_between between = {.next = next_in_pipeline, .user = g};
+    gemm_pipeline_issue(g->k, &g->pipeline);
+    dense_multiply(dense_of(g), &between);
+}
+
+static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
+                                             .begin_consumer = begin_consumer,
+                                             .clear = clear,
+                                             .multiply = multiply,
+                                             .epilogue = dense_epilogue};
+
+/* ---- entries ---- */
 
 static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
                        ptx_module *module)
 {
-    struct dense_product *q = &(struct dense_product){.spec = &plan->spec, .plan = plan, .v = v};
-    const struct dense_between between = {.next = next_in_pipeline, .user = q};
-    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_dense_entry(v));
-    ptx_kernel_reqntid(k, dense_threads(v), 1, 1);
-    ptx_kernel_minnctapersm(k, v->ctas);
-    begin(q);
-    ptx_u32 first = gemm_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 end = gemm_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
-    q->pipeline = (struct gemm_pipeline){.stages = v->stages,
-                                         .stage_bytes = dense_stage_bytes(v),
-                                         .division = &q->division,
-                                         .locate = locate,
-                                         .send = send,
-                                         .user = q};
-    gemm_pipeline_begin(k, &q->pipeline, first, end);
-    dense_begin_output(q);
-    dense_first_operands(q, q->pipeline.read);
-    struct gemm_walk walk = gemm_walk_begin(k, first, end);
-    ptx_loop(k, parts) {
-        ptx_nounroll(k);
-        ptx_section(k, "the next part of a tile");
-        gemm_walk_next(k, &q->division, &walk);
-        ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        dense_clear(q);
-        ptx_section(k, "stages: multiply one, send for another");
-        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
-            ptx_nounroll(k);
-            gemm_pipeline_issue(k, &q->pipeline);
-            dense_multiply(q, &between);
-        }
-        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
-        gemm_epilogue_end(&q->output, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
-    }
-    ptx_kernel_end(k);
+    static const struct gemm_ops *const ops[] = {[PTXGEN_DENSE_MMA] = &cp_async_ops,
+                                                 [PTXGEN_DENSE_WGMMA] = &dense_wgmma_ops,
+                                                 [PTXGEN_DENSE_BULK] = &dense_in_turn_ops};
+    struct dense_product q = {.g = {.ops = ops[v->kind],
+                                    .name = ptxgen_dense_entry(v),
+                                    .consumers = dense_threads(v),
+                                    .threads = dense_cta_threads(v),
+                                    .ctas = v->ctas,
+                                    .cluster = dense_cluster(v),
+                                    .whole_tiles = v->kind == PTXGEN_DENSE_BULK},
+                              .spec = &plan->spec,
+                              .plan = plan,
+                              .v = v};
+    if (dense_is_wgmma(v))
+        q.g.registers = gemm_wgmma_registers(dense_threads(v) / GEMM_WARPGROUP);
+    gemm_emit_entry(&q.g, module);
 }
 
 ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants,
@@ -303,16 +341,9 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
     if (!dense_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: a plan that was made, and a module, must be given");
-    for (uint32_t i = 0; i < plan->variant_count; i++) {
-        const ptxgen_dense_variant *v = &plan->variants[i];
-        if (!(variants >> i & 1))
-            continue;
-        switch (v->kind) {
-        case PTXGEN_DENSE_WGMMA: dense_emit_wgmma_entry(plan, v, module); break;
-        case PTXGEN_DENSE_BULK: dense_emit_in_turn_entry(plan, v, module); break;
-        default: emit_entry(plan, v, module);
-        }
-    }
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
     gemm_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
     return ptx_module_status(module, err);
 }

@@ -3,9 +3,10 @@
 #ifndef PTXGEN_KERNELS_DENSE_EMIT_H
 #define PTXGEN_KERNELS_DENSE_EMIT_H
 
-#include "../gemm/operand.h"
+#include "../gemm/boxes.h"
 #include "../gemm/epilogue.h"
-#include "../gemm/pipeline.h"
+#include "../gemm/operand.h"
+#include "../gemm/entry.h"
 #include "layout.h"
 
 enum {
@@ -22,22 +23,36 @@ struct dense_operands {
 };
 
 struct dense_product {
-    ptx_kernel *k;
+    struct gemm g;
     const ptxgen_dense_spec *spec;
     const ptxgen_dense_plan *plan;
     const ptxgen_dense_variant *v;
-    struct gemm_threads at;
-    ptx_u32 along_m, along_n, along_k; /* index of the warp along M, N and K */
-    ptx_u32 unit, rank, last_tile; /* number of the cluster, of the CTA in it, of its last tile */
-    ptx_u64 address[DENSE_M];      /* the 64-bit parameters that are used */
-    ptx_u32 m, tiles_m;
-    struct gemm_division division;
+    ptx_u32 along_m, along_n, along_k; /* the warp's place in the CTA */
+    ptx_u32 last_tile;                 /* of the CTA, or its cluster */
+    ptx_u64 address[DENSE_M];          /* parameters of 64 bits, those that are used */
     struct gemm_operand x, w;
-    struct gemm_pipeline pipeline;
     struct gemm_epilogue output;
     ptx_f32 acc[DENSE_TILES][DENSE_WGMMA_ROW_GROUPS][4];
-    struct dense_operands operands;
+    struct dense_operands operands; /* of mma.sync */
+
+    /* Copies in bulk. */
+    struct gemm_boxes boxes; /* of x */
+    ptx_param w_map;
+    struct dense_producer {
+        struct gemm_producer p;
+        ptx_u64 w_map;
+        ptx_u32 x_row, w_row; /* the first of the tile that this CTA copies */
+    } producer;
+    ptx_u32 to_issue; /* stages that are not issued yet, where the multiplying warps issue them */
+
+    /* wgmma: where the warpgroup's rows of w stand in a stage, and "always". */
+    ptx_u32 w_at;
+    ptx_pred accumulate;
 };
+static inline struct dense_product *dense_of(struct gemm *g)
+{
+    return (struct dense_product *)g;
+}
 
 static inline uint32_t dense_tiles(const struct dense_product *q)
 {
@@ -61,15 +76,25 @@ void dense_find_warp(struct dense_product *q);
 /* Sets the operands up for a warp that does not copy them. */
 void dense_begin_reading(struct dense_product *q);
 
-/* ---- hopper.c ---- */
+/* The kernel's epilogue at the end of a part. */
+void dense_epilogue(struct gemm *g, struct gemm_part *part);
 
-void dense_emit_wgmma_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
-                            ptx_module *module);
+/* ---- bulk.c: stages that are copied in bulk ---- */
 
-/* ---- in_turn.c ---- */
+/* All up to where producers and consumers part. */
+void dense_begin_bulk(struct gemm *g);
+void dense_end_bulk(struct gemm *g);
+/* Bytes of x in a stage; w follows. */
+uint32_t dense_stage_x_bytes(const struct dense_product *q);
+/* A thread's walk through the stages that it issues. */
+void dense_begin_producer(struct dense_product *q);
+void dense_locate(struct gemm *g, struct gemm_producer *p);
+void dense_issue(struct gemm *g, struct gemm_producer *p);
 
-void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
-                              ptx_module *module);
+/* ---- the ways to multiply ---- */
+
+extern const struct gemm_ops dense_wgmma_ops;   /* wgmma.c */
+extern const struct gemm_ops dense_in_turn_ops; /* in_turn.c */
 
 /* ---- multiply.c ---- */
 

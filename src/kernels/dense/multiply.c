@@ -34,24 +34,24 @@ void dense_operands_begin(struct dense_product *q)
     struct dense_operands *o = &q->operands;
     for (uint32_t i = 0; i < operand_sets(q); i++) {
         for (uint32_t t = 0; t < dense_tiles(q); t++)
-            gemm_new_registers(q->k, o->w[i][t], 4);
+            gemm_new_registers(q->g.k, o->w[i][t], 4);
         for (uint32_t p = 0; p < dense_row_groups(q) / 2; p++)
-            gemm_new_registers(q->k, o->x[i][p], 4);
+            gemm_new_registers(q->g.k, o->x[i][p], 4);
     }
-    gemm_new_registers(q->k, &o->w_lane, 1);
-    gemm_new_registers(q->k, &o->x_lane, 1);
-    gemm_new_registers(q->k, &o->w_step, 1);
-    gemm_new_registers(q->k, &o->x_step, 1);
+    gemm_new_registers(q->g.k, &o->w_lane, 1);
+    gemm_new_registers(q->g.k, &o->x_lane, 1);
+    gemm_new_registers(q->g.k, &o->w_step, 1);
+    gemm_new_registers(q->g.k, &o->x_step, 1);
     for (uint32_t t = 0; t < dense_tiles(q); t++)
         for (uint32_t j = 0; j < dense_row_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_f32(q->k, F32(0));
+                q->acc[t][j][r] = ptx_mov_f32(q->g.k, F32(0));
 }
 
 /* Sets the lane's addresses for the stage at `slot`. */
 static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct dense_operands *o = &q->operands;
     uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
     ptx_u32 stage_w = ptx_add_u32(k, slot, U32(x_bytes));
@@ -65,7 +65,7 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
  */
 static void turn_on(struct dense_product *q, ptx_u32 turn)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct dense_operands *o = &q->operands;
     uint32_t steps = text_steps(q);
     ptx_u32 bytes = U32(steps * DENSE_STEP_BYTES);
@@ -88,14 +88,14 @@ static void load(struct dense_product *q, uint32_t i, uint32_t l)
     struct dense_operands *o = &q->operands;
     uint32_t set = i % operand_sets(q);
     if (l == 0) {
-        ptx_mov_u32_to(q->k, o->x_step, gemm_operand_step(q->k, &q->x, o->x_lane, i));
-        ptx_mov_u32_to(q->k, o->w_step, gemm_operand_step(q->k, &q->w, o->w_lane, i));
+        ptx_mov_u32_to(q->g.k, o->x_step, gemm_operand_step(q->g.k, &q->x, o->x_lane, i));
+        ptx_mov_u32_to(q->g.k, o->w_step, gemm_operand_step(q->g.k, &q->w, o->w_lane, i));
     }
     uint32_t tiles = dense_tiles(q);
     if (l < tiles)
-        gemm_operand_load_to(q->k, o->w_step, 2 * l, o->w[set][l]);
+        gemm_operand_load_to(q->g.k, o->w_step, 2 * l, o->w[set][l]);
     else
-        gemm_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[set][l - tiles]);
+        gemm_operand_load_to(q->g.k, o->x_step, 2 * (l - tiles), o->x[set][l - tiles]);
 }
 
 void dense_first_operands(struct dense_product *q, ptx_u32 slot)
@@ -110,7 +110,7 @@ void dense_clear(struct dense_product *q)
     for (uint32_t t = 0; t < dense_tiles(q); t++)
         for (uint32_t j = 0; j < dense_row_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
+                ptx_mov_f32_to(q->g.k, q->acc[t][j][r], F32(0));
 }
 
 /* ---- products ---- */
@@ -118,11 +118,11 @@ void dense_clear(struct dense_product *q)
 static void mma(struct dense_product *q, ptx_f32 acc[4], const ptx_u32 w[4], const ptx_u32 x[2])
 {
     if (q->spec->type == PTXGEN_F32)
-        ptx_mma_m16n8k8_f32_tf32_to(q->k, acc, w, x, acc);
+        ptx_mma_m16n8k8_f32_tf32_to(q->g.k, acc, w, x, acc);
     else if (q->spec->type == PTXGEN_BF16)
-        ptx_mma_m16n8k16_f32_bf16_to(q->k, acc, w, x, acc);
+        ptx_mma_m16n8k16_f32_bf16_to(q->g.k, acc, w, x, acc);
     else
-        ptx_mma_m16n8k16_f32_f16_to(q->k, acc, w, x, acc);
+        ptx_mma_m16n8k16_f32_f16_to(q->g.k, acc, w, x, acc);
 }
 
 /* The four registers of an f32 operand: the nearest tf32, and the rest, which mma cuts to tf32. */
@@ -132,7 +132,7 @@ struct halves {
 
 static void split(struct dense_product *q, const ptx_u32 words[4], struct halves *to)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (int r = 0; r < 4; r++) {
         to->high[r] = words[r];
         if (q->spec->type != PTXGEN_F32)
@@ -216,13 +216,13 @@ enum { LEAST_IN_HALVES = 8 };
 
 static void multiply_step_in_halves(struct dense_product *q, uint32_t i)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct step s = {.i = i};
     multiply_some(q, &s, 0, products(q) / 2);
     ptx_loop(k, once) {
         ptx_nounroll(k);
         multiply_some(q, &s, products(q) / 2, products(q));
-        ptx_loop_break_if(&once, ptx_setp_ne_u32(k, q->m, U32(0)), false);
+        ptx_loop_break_if(&once, ptx_setp_ne_u32(k, q->g.m, U32(0)), false);
     }
 }
 
@@ -233,7 +233,7 @@ static void multiply_but_last(struct dense_product *q, uint32_t i)
 
 static void multiply_by_turns(struct dense_product *q, const struct dense_between *between)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t count = DENSE_STEPS / text_steps(q);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, U32(count), U32(1)) {

@@ -42,9 +42,8 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 
 static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
-    v->shared_bytes = v->stages * dense_stage_bytes(v) +
-                      dense_staging_bytes(v) +
-                      dense_barrier_bytes(v);
+    v->shared_bytes =
+        v->stages * dense_stage_bytes(v) + dense_staging_bytes(v) + dense_barrier_bytes(v);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return v->shared_bytes <= plan_shared_limit(target, v->ctas);
 }
@@ -132,29 +131,85 @@ static const ptxgen_dense_variant candidates[] = {
 
 /* Candidates with wgmma, one for each name of an entry. */
 static const ptxgen_dense_variant wgmma_candidates[] = {
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 32,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 4,
+     .wk = 1,
      .pass_m = 32},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
-     .pass_m = 32, .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 32,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 4,
+     .wk = 1,
+     .pass_m = 32,
+     .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 64,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 4,
+     .wk = 1,
      .pass_m = 32},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
-     .pass_m = 32, .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 64,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 4,
+     .wk = 1,
+     .pass_m = 32,
+     .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 128,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 4,
+     .wk = 1,
      .pass_m = 16},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1,
-     .pass_m = 32, .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 256, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1,
-     .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1,
-     .pass_m = 32, .cluster = 2},
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 128,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 8,
+     .wk = 1,
+     .pass_m = 32,
+     .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 256,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 8,
+     .wk = 1,
+     .pass_m = 32,
+     .cluster = 2},
+    {.kind = PTXGEN_DENSE_WGMMA,
+     .warp_m = 128,
+     .warp_n = 16,
+     .wm = 1,
+     .wn = 8,
+     .wk = 1,
+     .pass_m = 32,
+     .cluster = 2},
 };
 
 /* Candidates with bulk copies and mma.sync, for many tokens: with clusters of two, and without. */
 static const ptxgen_dense_variant bulk_candidates[] = {
-    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1,
-     .pass_m = 16, .cluster = 2},
-    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1,
+    {.kind = PTXGEN_DENSE_BULK,
+     .warp_m = 64,
+     .warp_n = 64,
+     .wm = 4,
+     .wn = 2,
+     .wk = 1,
+     .pass_m = 16,
+     .cluster = 2},
+    {.kind = PTXGEN_DENSE_BULK,
+     .warp_m = 64,
+     .warp_n = 64,
+     .wm = 4,
+     .wn = 2,
+     .wk = 1,
      .pass_m = 16},
 };
 
@@ -171,9 +226,8 @@ static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant 
     if (is_spilled(plan, v))
         return false;
     bool has = dense_is_wgmma(v) ? dense_has_wgmma(plan) : dense_has_bulk(plan);
-    return !dense_is_bulk(v) ||
-           (has && plan->target.multiprocessors % dense_cluster(v) == 0 &&
-            dense_stages_along_k(&plan->spec, v) % v->split == 0);
+    return !dense_is_bulk(v) || (has && plan->target.multiprocessors % dense_cluster(v) == 0 &&
+                                 dense_stages_along_k(&plan->spec, v) % v->split == 0);
 }
 
 /* Halves the sums of a warp for f32, whose split operands take more registers. */
@@ -379,8 +433,9 @@ void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text,
     const char *pairs = v->cluster > 1 ? "; two CTAs share their tokens" : "";
     snprintf(text, size,
              "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, %u stages, "
-             "%s%s", dense_tile_m(v), dense_tile_n(v), v->wm, v->wn, v->wk, v->stages,
-             kinds[v->kind], v->split > 1 ? "; two CTAs divide K" : pairs);
+             "%s%s",
+             dense_tile_m(v), dense_tile_n(v), v->wm, v->wn, v->wk, v->stages, kinds[v->kind],
+             v->split > 1 ? "; two CTAs divide K" : pairs);
 }
 
 const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)

@@ -73,7 +73,8 @@ void gemm_emit_align(ptx_module *module, const char *name, uint32_t columns, uin
         ptx_pred behind = ptx_setp_ne_u32(k, first, U32(0));
         ptx_if_else(k, ptx_setp_bool_ge_u32(k, r.left, U32(AROUND_BYTES / element), behind))
             load_shifted(&r, words);
-        else load_elements(&r, words);
+        else
+            load_elements(&r, words);
         ptx_st_global_v4_u32(k, ptx_add_u64(k, to, offset), 0, words);
     }
     ptx_kernel_end(k);

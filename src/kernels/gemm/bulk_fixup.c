@@ -24,7 +24,7 @@ void gemm_bulk_fixup_arrive(ptx_kernel *k, const struct gemm_bulk_fixup *h)
 
 /* The barrier orders the consumers' stores before the release of the flag. */
 void gemm_bulk_fixup_publish(ptx_kernel *k, const struct gemm_bulk_fixup *h,
-                            const struct gemm_threads *at, ptx_u64 flags)
+                             const struct gemm_threads *at, ptx_u64 flags)
 {
     ptx_bar_sync_n(k, U32(h->barrier), U32(h->threads + WARP));
     ptx_guarded(k, ptx_setp_eq_u32(k, at->lane, U32(0)))
@@ -35,8 +35,8 @@ void gemm_bulk_fixup_publish(ptx_kernel *k, const struct gemm_bulk_fixup *h,
  * Sums are stored through the generic proxy and copied through the async proxy, so a proxy fence
  * has to stand between the flag and the copies.
  */
-void gemm_bulk_fixup_issue(ptx_kernel *k, const struct gemm_bulk_fixup *h, ptx_u32 lowest, ptx_u64 flags,
-                        ptx_u64 sums, struct gemm_ring_place *place)
+void gemm_bulk_fixup_issue(ptx_kernel *k, const struct gemm_bulk_fixup *h, ptx_u32 lowest,
+                           ptx_u64 flags, ptx_u64 sums, struct gemm_ring_place *place)
 {
     uint32_t bytes = fragments_of_slot(h) * pitch(h), all = h->fragments * pitch(h);
     ptx_u64 from = ptx_mad_wide_u32(k, lowest, U32(all), sums);
@@ -57,9 +57,10 @@ void gemm_bulk_fixup_issue(ptx_kernel *k, const struct gemm_bulk_fixup *h, ptx_u
     }
 }
 
-void gemm_bulk_fixup_add(ptx_kernel *k, const struct gemm_bulk_fixup *h, const struct gemm_threads *at,
-                       ptx_u32 lowest, struct gemm_ring_place *place, ptx_pred releases,
-                       gemm_fragment_register *get, const void *from)
+void gemm_bulk_fixup_add(ptx_kernel *k, const struct gemm_bulk_fixup *h,
+                         const struct gemm_threads *at, ptx_u32 lowest,
+                         struct gemm_ring_place *place, ptx_pred releases,
+                         gemm_fragment_register *get, const void *from)
 {
     uint32_t each = fragments_of_slot(h);
     ptx_for(k, lowest, at->cta, U32(1)) {

@@ -32,20 +32,21 @@ void gemm_bulk_fixup_arrive(ptx_kernel *k, const struct gemm_bulk_fixup *h);
  * the flag warp, in a CTA whose last stage does not end a tile.
  */
 void gemm_bulk_fixup_publish(ptx_kernel *k, const struct gemm_bulk_fixup *h,
-                            const struct gemm_threads *at, ptx_u64 flags);
+                             const struct gemm_threads *at, ptx_u64 flags);
 /*
  * Issues the copies of the partial sums of the CTAs from `lowest` up to this one. To be executed by
  * the producer after the last stage of a tile that the CTA ends and that has earlier parts.
  * `lowest` is a register that the call changes; `sums` is the address of the sums of CTA 0.
  */
-void gemm_bulk_fixup_issue(ptx_kernel *k, const struct gemm_bulk_fixup *h, ptx_u32 lowest, ptx_u64 flags,
-                        ptx_u64 sums, struct gemm_ring_place *place);
+void gemm_bulk_fixup_issue(ptx_kernel *k, const struct gemm_bulk_fixup *h, ptx_u32 lowest,
+                           ptx_u64 flags, ptx_u64 sums, struct gemm_ring_place *place);
 /*
  * Adds those partial sums to the accumulators. To be executed by the consumers after the last stage
  * of the same tile; `place` is the slot of that stage.
  */
-void gemm_bulk_fixup_add(ptx_kernel *k, const struct gemm_bulk_fixup *h, const struct gemm_threads *at,
-                       ptx_u32 lowest, struct gemm_ring_place *place, ptx_pred releases,
-                       gemm_fragment_register *get, const void *from);
+void gemm_bulk_fixup_add(ptx_kernel *k, const struct gemm_bulk_fixup *h,
+                         const struct gemm_threads *at, ptx_u32 lowest,
+                         struct gemm_ring_place *place, ptx_pred releases,
+                         gemm_fragment_register *get, const void *from);
 
 #endif

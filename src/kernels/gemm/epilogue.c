@@ -96,7 +96,7 @@ static void finish_chunk(void *user, const struct gemm_tile_end *p, ptx_u32 row,
     const struct gemm_epilogue *o = user;
     ptx_kernel *k = o->k;
     struct gemm_epilogue_place at = {.chunk = o->chunk,
-                                   .column = ptx_add_u32(k, o->first_column, in_tile)};
+                                     .column = ptx_add_u32(k, o->first_column, in_tile)};
     ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->n))) {
         ptx_u32 sums[GEMM_SUMS_WIDTH];
         ptx_f32 v[GEMM_SUMS_WIDTH];
@@ -105,8 +105,8 @@ static void finish_chunk(void *user, const struct gemm_tile_end *p, ptx_u32 row,
         at.row = ptx_add_u32(k, in_pass, p->pass_row);
         if (at.chunk.ragged) {
             at.chunk.left = ptx_sub_u32(k, U32(o->n), at.column);
-            at.chunk.aligned = ptx_setp_bool_ge_u32(k, at.chunk.left, U32(at.chunk.width),
-                                                    o->chunk.aligned);
+            at.chunk.aligned =
+                ptx_setp_bool_ge_u32(k, at.chunk.left, U32(at.chunk.width), o->chunk.aligned);
         }
         for (uint32_t i = 0; i < o->sums.width && i < GEMM_SUMS_WIDTH && !o->scale; i++)
             v[i] = ptx_u32_as_f32(sums[i]);
@@ -144,17 +144,17 @@ static void locate(void *user, struct gemm_tile_end *p, ptx_u32 tile)
 void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_walk *w, ptx_u32 first)
 {
     struct gemm_tile_end p = {.at = o->at,
-                          .division = o->division,
-                          .sums = &o->sums,
-                          .halves = o->rounds ? &o->halves : NULL,
-                          .partials = o->partials.fragments ? &o->partials : NULL,
-                          .flags = o->flags,
-                          .columns = o->sums.tile_n,
-                          .only = o->only,
-                          .acc = o->acc,
-                          .acc_from = o->user,
-                          .locate = locate,
-                          .finish = o->rounds ? finish_halves : finish_chunk,
-                          .user = o};
+                              .division = o->division,
+                              .sums = &o->sums,
+                              .halves = o->rounds ? &o->halves : NULL,
+                              .partials = o->partials.fragments ? &o->partials : NULL,
+                              .flags = o->flags,
+                              .columns = o->sums.tile_n,
+                              .only = o->only,
+                              .acc = o->acc,
+                              .acc_from = o->user,
+                              .locate = locate,
+                              .finish = o->rounds ? finish_halves : finish_chunk,
+                              .user = o};
     gemm_end_part(o->k, &p, w, first);
 }

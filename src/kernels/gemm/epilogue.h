@@ -31,7 +31,7 @@ struct gemm_epilogue {
     ptx_u32 m;                                            /* tokens */
     uint32_t n;                                           /* features */
     ptx_u64 y, y_stride, bias, residual, residual_stride; /* addresses, strides in elements */
-    ptx_u64 flags;                 /* address of the CTAs' flags (fixup.h) */
+    ptx_u64 flags;                                        /* address of the CTAs' flags (fixup.h) */
     struct gemm_sums sums;         /* all that its caller sets, but for `width` */
     struct gemm_partials partials; /* begun; no fragments where tiles are never divided */
     ptx_u32 along, along_k;        /* index of the warp along the columns, and along K */
@@ -40,7 +40,8 @@ struct gemm_epilogue {
     uint32_t most_width;           /* columns of a chunk, at most */
     gemm_sums_register *acc;
     /* Converts a chunk's s32 sums to f32 and scales them; NULL where sums are f32. */
-    void (*scale)(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums, ptx_f32 *v);
+    void (*scale)(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums,
+                  ptx_f32 *v);
     /* Sets the first row and column of a tile. */
     void (*locate)(void *user, ptx_u32 tile, struct gemm_epilogue *o);
     void *user;

@@ -30,7 +30,7 @@ void gemm_fixup_publish(ptx_kernel *k, const struct gemm_threads *at, ptx_u64 fl
 }
 
 void gemm_fixup_wait(ptx_kernel *k, const struct gemm_threads *at, ptx_u64 flags, ptx_u32 lowest,
-                   uint32_t threads)
+                     uint32_t threads)
 {
     ptx_u32 cta = ptx_add_u32(k, lowest, at->thread);
     ptx_for(k, cta, at->cta, U32(threads)) {
@@ -40,8 +40,8 @@ void gemm_fixup_wait(ptx_kernel *k, const struct gemm_threads *at, ptx_u64 flags
     gemm_sync(k, at);
 }
 
-ptx_u32 gemm_fixup_lowest_cta(ptx_kernel *k, const struct gemm_division *d, const struct gemm_threads *at,
-                        ptx_u32 gemm_stage)
+ptx_u32 gemm_fixup_lowest_cta(ptx_kernel *k, const struct gemm_division *d,
+                              const struct gemm_threads *at, ptx_u32 gemm_stage)
 {
     ptx_u32 lowest = ptx_mov_u32(k, at->cta);
     ptx_loop(k, down) {

@@ -25,13 +25,13 @@ void gemm_take_flag(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta);
  * all `threads` threads of the team.
  */
 void gemm_fixup_wait(ptx_kernel *k, const struct gemm_threads *at, ptx_u64 flags, ptx_u32 lowest,
-                   uint32_t threads);
+                     uint32_t threads);
 /*
  * The lowest CTA that has a stage of a tile that this CTA ends; `gemm_stage` is the first stage of
  * the tile.
  */
-ptx_u32 gemm_fixup_lowest_cta(ptx_kernel *k, const struct gemm_division *d, const struct gemm_threads *at,
-                        ptx_u32 gemm_stage);
+ptx_u32 gemm_fixup_lowest_cta(ptx_kernel *k, const struct gemm_division *d,
+                              const struct gemm_threads *at, ptx_u32 gemm_stage);
 
 /*
  * The partial sums of a CTA in the workspace, in the order of the accumulators' registers: fragment

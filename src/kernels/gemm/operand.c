@@ -127,8 +127,7 @@ void gemm_operand_issue(ptx_kernel *k, struct gemm_operand *o, ptx_u32 slot)
 ptx_u32 gemm_operand_lane(ptx_kernel *k, const struct gemm_operand *o, ptx_u32 slot, ptx_u32 block)
 {
     ptx_u32 lane = ptx_add_u32(k, slot, o->fragment);
-    return o->blocks == 1 ? lane
-                          : ptx_mad_lo_u32(k, block, U32(o->rows * GEMM_BLOCK_BYTES), lane);
+    return o->blocks == 1 ? lane : ptx_mad_lo_u32(k, block, U32(o->rows * GEMM_BLOCK_BYTES), lane);
 }
 
 /* Slots and blocks start at multiples of 128 bytes, so xor moves a swizzled address to a step. */

@@ -133,13 +133,13 @@ void gemm_ring_wait(ptx_kernel *k, const struct gemm_ring_place *p)
     wait_for(k, p->barrier, 0, p->parity);
 }
 
-void gemm_ring_side_arrive(ptx_kernel *k, const struct gemm_ring *r, const struct gemm_ring_place *p)
+void gemm_ring_side_arrive(ptx_kernel *k, const struct gemm_ring *r,
+                           const struct gemm_ring_place *p)
 {
     ptx_mbarrier_arrive(k, p->barrier, (int)gemm_ring_side_offset(r));
 }
 
-void gemm_ring_side_wait(ptx_kernel *k, const struct gemm_ring *r,
-                             const struct gemm_ring_place *p)
+void gemm_ring_side_wait(ptx_kernel *k, const struct gemm_ring *r, const struct gemm_ring_place *p)
 {
     wait_for(k, p->barrier, gemm_ring_side_offset(r), p->parity);
 }

@@ -104,10 +104,10 @@ void gemm_ring_claim_side(ptx_kernel *k, const struct gemm_ring *r, const struct
  * Arrives at the side barrier: what was computed of the stage is in shared memory. To be executed
  * by one lane, or with `by_lane` by all lanes of a warp.
  */
-void gemm_ring_side_arrive(ptx_kernel *k, const struct gemm_ring *r, const struct gemm_ring_place *p);
+void gemm_ring_side_arrive(ptx_kernel *k, const struct gemm_ring *r,
+                           const struct gemm_ring_place *p);
 /* Consumer: waits at the side barrier. */
-void gemm_ring_side_wait(ptx_kernel *k, const struct gemm_ring *r,
-                             const struct gemm_ring_place *p);
+void gemm_ring_side_wait(ptx_kernel *k, const struct gemm_ring *r, const struct gemm_ring_place *p);
 /*
  * Consumer: keeps the full barrier of the current slot in `held`, for a later release, and moves to
  * the next slot and waits for its stage. `left` counts the consumer's stages after the current one

@@ -49,6 +49,7 @@ struct gemm_tile_end {
  * them, and read each other's shared memory: the caller synchronises the cluster before a CTA
  * exits.
  */
-void gemm_end_part(ptx_kernel *k, struct gemm_tile_end *p, const struct gemm_walk *w, ptx_u32 first);
+void gemm_end_part(ptx_kernel *k, struct gemm_tile_end *p, const struct gemm_walk *w,
+                   ptx_u32 first);
 
 #endif

@@ -21,15 +21,10 @@ ptx_u64 gemm_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes)
     return bytes ? ptx_add_u64(k, descriptor, U64(bytes / UNIT)) : descriptor;
 }
 
-void gemm_wgmma_divide_registers(ptx_kernel *k, uint32_t groups, bool multiplies)
+struct gemm_registers gemm_wgmma_registers(uint32_t groups)
 {
-    static const struct {
-        int sends, multiplies;
-    } registers[] = {{0, 0}, {0, 0}, {40, 232}, {32, 160}, {32, 112}};
-    if (groups < 2 || groups >= sizeof registers / sizeof *registers)
-        return;
-    if (multiplies)
-        ptx_setmaxnreg_inc(k, registers[groups].multiplies);
-    else
-        ptx_setmaxnreg_dec(k, registers[groups].sends);
+    static const struct gemm_registers registers[] = {
+        {0, 0}, {0, 0}, {40, 232}, {32, 160}, {32, 112}};
+    enum { KNOWN = sizeof registers / sizeof *registers };
+    return registers[groups < KNOWN ? groups : 0];
 }

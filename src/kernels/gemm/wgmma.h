@@ -23,11 +23,12 @@ ptx_u64 gemm_wgmma_descriptor(ptx_kernel *k, ptx_u32 address);
 ptx_u64 gemm_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes);
 
 /*
- * setmaxnreg for a CTA of `groups` consumer warpgroups and one producer warpgroup: the
- * producer's threads give registers up, and the consumers' threads take these. To be executed by
- * all threads of a warpgroup; `multiplies` says whether that warpgroup is a consumer. With one
- * consumer warpgroup nothing is emitted.
+ * Registers of a thread in a CTA of `groups` warpgroups that multiply and one that produces, which
+ * leaves the others its own; 0 where as many as at launch are right.
  */
-void gemm_wgmma_divide_registers(ptx_kernel *k, uint32_t groups, bool multiplies);
+struct gemm_registers {
+    uint32_t producer, consumer;
+};
+struct gemm_registers gemm_wgmma_registers(uint32_t groups);
 
 #endif

@@ -1,192 +1,461 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The consumers with mma.sync on the ring of hopper.c: each warp multiplies stages at its own pace.
- * A warp has warp_n features by `steps` times 64 of K in a stage. The strips of a stage are in the
- * order of memory; where a tile has an odd number of half strips, the half strip follows them.
+ * The entries of marlin that copy stages in bulk into a ring: their producer, for wgmma (sm_90a) as
+ * for mma.sync (bulk.c). A producer thread of a persistent CTA issues the copies of stages, and
+ * consumer warpgroups multiply, each its own strips of 64 features with all tokens of the tile:
  *
- *     producer    │ codes, scales, activations of a stage ─▶ slot
- *     totals warp │          Σ activations of each group ─▶ slot
- *     consumers   │          masked codes ─▶ mma.sync ─▶ − z·Σ, · scale ─▶ accumulators
+ *              K: stages ──▶          yᵀ = w·xᵀ: dequantised weights are wgmma's operand A, from
+ *            ┌───────┬───────┬───     registers: word i of a lane holds what wgmma takes from the
+ *    N:      │ warpgroup 0   │ …      lane for slice i of 16 of K. Activations are operand B, a
+ *    strips  ├───────┼───────┼───     swizzled box of 64 of K by tile_m tokens that a tensor copy
+ *            │ warpgroup 1   │ …      brings (boxes.h). The codes of a strip in a stage are one
+ *            └───────┴───────┴───     bulk copy.
+ *    x:      [tile_m tokens] × 64·steps of K a stage
  *
- * A consumer multiplies codes as they are and corrects the sums by zero point times Σ activations
- * (weights.c). Where four or more warps along N have the same of K, one warp computes Σ activations
- * for all of them; each warp by itself would take a quarter more mma instructions. Then 8 weights
- * take 10 to 13 instructions of a lane (16 where weights are dequantised), and for 16 tokens a
- * scheduler with four warps spends 1024 of 1650 cycles of a stage on mma. Measurements and rejected
- * designs are in docs/notes/marlin.md.
+ * For 64 of K a tile of 128 tokens and 256 features takes 1024 cycles of wgmma (2048 multiply-adds
+ * a cycle), a quarter of the issue slots for dequantisation (12 instructions of a warp for 256
+ * weights), and 24 KB from the L2 (25 bytes a cycle); 256 tokens and 128 features would take 36 KB.
+ *
+ * Where tiles are fewer than multiprocessors, the two CTAs of a cluster divide a tile's K and
+ * exchange partial sums (exchange.h); where tiles are divided otherwise, the fix-up goes through
+ * the ring (handover.h). Measurements and rejected designs are in docs/notes/marlin.md.
  */
-#include "hopper.h"
+#include "../policy.h"
+#include "bulk.h"
 
-/* Adds `bytes` to an offset for each warp before this one along K. */
-static ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
+/* ---- sizes ---- */
+
+/*
+ * Groups of a strip in a stage: those that whole numbers of mma.sync's warps along K have lie side
+ * by side.
+ */
+static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return q->v->wk > 1 ? ptx_mad_lo_u32(q->k, q->along_k, U32(bytes), offset) : offset;
+    uint32_t steps = marlin_scale_rows(s) / MARLIN_STEP, all = marlin_stage_steps(v);
+    bool whole = !marlin_is_wgmma(v) && steps && steps % v->steps == 0 && all % steps == 0;
+    return whole ? all / steps : marlin_stage_groups(s, all);
 }
 
-static void find_groups(struct hopper *h, ptx_u32 strip)
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    struct weights *w = &q->w;
-    const struct stage_layout *l = &h->stage;
-    uint32_t warps = q->v->wk > l->groups ? q->v->wk / l->groups : 1; /* that share a group */
-    uint32_t each = l->groups > q->v->wk ? l->groups / q->v->wk : 1;
-    ptx_u32 first = ptx_mul_lo_u32(k, gemm_divide(k, q->along_k, warps), U32(each));
-    ptx_u32 scales = ptx_mad_lo_u32(k, first, U32(MARLIN_SCALES_BYTES), U32(l->scales));
-    w->strips_scales = ptx_mad_lo_u32(k, q->at.group, U32(GEMM_CHUNK_BYTES), scales);
-    w->scales_bytes = l->scales_bytes;
-    ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(GEMM_CHUNK_BYTES / 2), w->strips_scales);
-    w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), half);
-    if (!q->spec->zeros)
-        return;
-    ptx_u32 zeros = ptx_mad_lo_u32(k, first, U32(MARLIN_ZEROS_BYTES), U32(l->zeros));
-    w->strips_zeros = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
-    w->zeros_bytes = l->zeros_bytes;
-    w->zeros_at = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), w->strips_zeros);
+    struct stage_layout l = {.strips = (marlin_tile_n(v) + MARLIN_STRIP - 1) / MARLIN_STRIP,
+                             .groups = groups_of(s, v)};
+    l.codes = gemm_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
+    l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES;
+    l.half = l.codes + marlin_tile_n(v) / MARLIN_STRIP * l.codes_bytes;
+    l.scales = l.half + (marlin_has_odd_halves(v) ? l.codes_bytes / 2 : 0);
+    l.scales_bytes = l.groups * MARLIN_SCALES_BYTES;
+    l.zeros = l.scales + l.strips * l.scales_bytes;
+    l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
+    l.copied = l.zeros + l.strips * l.zeros_bytes;
+    l.totals = l.copied;
+    if (marlin_stores_totals(s, v))
+        l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * marlin_total_bytes(s, v);
+    l.bytes = (l.totals + l.totals_bytes + GEMM_RING_ALIGN - 1) / GEMM_RING_ALIGN * GEMM_RING_ALIGN;
+    return l;
+}
+
+uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return marlin_stage_layout(s, v).bytes;
+}
+
+static uint32_t warpgroups(const ptxgen_marlin_variant *v)
+{
+    return v->wn * v->wk / MARLIN_WARPGROUP;
+}
+
+/* Warpgroups that stage sums together, for the same columns; without wgmma all warps do. */
+static uint32_t teams(const ptxgen_marlin_variant *v)
+{
+    return marlin_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
+}
+
+static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
+{
+    uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : marlin_tile_n(v);
+    return gemm_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
+}
+
+static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
+{
+    uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
+    return marlin_exchanges(v)
+               ? gemm_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v), tiles_of_warp,
+                                     v->tile_m / 8)
+               : 0;
+}
+
+uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t barriers = marlin_stores_totals(s, v) ? gemm_ring_side_barrier_bytes(v->stages)
+                                               : gemm_ring_barrier_bytes(v->stages);
+    return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
+           exchange_bytes(v);
+}
+
+/* ---- copies ---- */
+
+enum { FEW_ROWS = 32 };
+
+static void issue_x(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u32 stage)
+{
+    ptx_kernel *k = b->q.g.k;
+    ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(b->q.v) * MARLIN_STEP));
+    for (uint32_t i = 0; i < marlin_stage_steps(b->q.v); i++) {
+        ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
+        const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
+        int to = (int)gemm_operand_stage_bytes(b->q.v->tile_m, i);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->p.place.slot, to, b->boxes.map, corner,
+                                        s->p.place.barrier, 0);
+    }
 }
 
 /*
- * Offsets of the lane's codes in a stage: in the whole strips, and in the half strip behind them.
- * Which of the two a warp has may differ from tile to tile.
+ * Of weights, from `offset` past `from`. Those of tiles of mma.sync several warps wide make room in
+ * the L2 before all else there: activations, which all CTAs read, stay. 8192 × 28672 with 16 rows
+ * takes 32.4 µs of an H200 so, and took 33.2 (overlapping the launch before 31.2 and 31.5), with 8
+ * rows 31.3 and 31.8; tiles a warp wide took 1 % longer. Activations marked to stay, too, did not
+ * add to it.
  */
-static void find_codes(struct hopper *h, ptx_u32 strip)
+static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s, uint32_t to, ptx_u64 from,
+                         uint32_t offset, uint32_t bytes)
 {
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    struct weights *w = &q->w;
-    const struct stage_layout *l = &h->stage;
-    uint32_t parts = MARLIN_STRIP / q->v->warp_n;
-    w->step_bytes = MARLIN_STEP_BYTES;
-    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(GEMM_CHUNK_BYTES));
-    ptx_u32 first =
-        ptx_add_u32(k, past_others(q, U32(l->codes), q->v->steps * MARLIN_STEP_BYTES), lane);
+    ptx_kernel *k = b->q.g.k;
+    if (!marlin_is_wgmma(b->q.v) && b->q.v->wn > 1)
+        ptx_cp_async_bulk_g2s_hint(k, s->p.place.slot, (int)to, from, (int)offset, U32(bytes),
+                                   s->p.place.barrier, 0, EVICT_FIRST);
+    else
+        ptx_cp_async_bulk_g2s(k, s->p.place.slot, (int)to, from, (int)offset, U32(bytes),
+                              s->p.place.barrier, 0);
+}
+
+/*
+ * Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. From one
+ * to the next by an addition: products with `pitch` would all be kept in registers.
+ */
+static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from, uint32_t pitch,
+                        uint32_t to, uint32_t bytes, uint32_t each)
+{
+    ptx_kernel *k = b->q.g.k;
+    uint32_t all = marlin_strips(b->q.spec);
+    bool tail = all * MARLIN_STRIP % marlin_tile_n(b->q.v);
+    ptx_u64 at = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
+    for (uint32_t i = 0; i < b->stage.strips; i++) {
+        if (i && tail) /* past the last the last again, unused */
+            ptx_guarded(k, ptx_setp_lt_u32(k, s->strip, U32(all > i ? all - i : 0)))
+                ptx_add_u64_to(k, at, at, U64(pitch));
+        else if (i)
+            ptx_add_u64_to(k, at, at, U64(pitch));
+        copy_weights(b, s, to + i * each, at, 0, bytes);
+    }
+}
+
+/* The groups of a stage from `step` on, `bytes` each, of all strips. */
+static void issue_groups(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from, ptx_u32 step,
+                        uint32_t to, uint32_t bytes)
+{
+    ptx_kernel *k = b->q.g.k;
+    const ptxgen_marlin_spec *spec = b->q.spec;
+    uint32_t rows = marlin_scale_rows(spec), groups = b->stage.groups;
+    uint32_t pitch = marlin_groups(spec) * bytes, steps = rows / MARLIN_STEP;
+    if (rows <= MARLIN_STEP || groups * steps == marlin_stage_steps(b->q.v)) { /* side by side */
+        ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(k, step, steps) : step;
+        ptx_u32 offset = ptx_mul_lo_u32(k, group, U32(marlin_step_groups(spec) * bytes));
+        ptx_u64 at = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
+        issue_strips(b, s, at, pitch, to, groups * bytes, groups * bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < groups; i++) {
+        ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
+        ptx_u32 group = gemm_divide(k, here, steps);
+        ptx_u64 at = ptx_mad_wide_u32(k, group, U32(bytes), from);
+        issue_strips(b, s, at, pitch, to + i * bytes, bytes, groups * bytes);
+    }
+}
+
+/*
+ * The strips of a tile that starts or ends with half of one, as `odd` says: whole strips, then the
+ * half, which has 1 KB of each step.
+ */
+static void issue_halves(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from)
+{
+    ptx_kernel *k = b->q.g.k;
+    enum { HALF = MARLIN_STEP_BYTES / 2 };
+    uint32_t pitch = marlin_steps(b->q.spec) * MARLIN_STEP_BYTES, whole = b->q.v->wn / 2;
+    ptx_u64 first = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
+    ptx_u64 strip = ptx_mad_wide_u32(k, s->odd, U32(pitch), first);
+    for (uint32_t i = 0; i < whole; i++)
+        copy_weights(b, s, b->stage.codes + i * b->stage.codes_bytes, strip, i * pitch,
+                     b->stage.codes_bytes);
+    ptx_u32 past = ptx_sub_u32(k, U32(1), s->odd); /* past the whole ones */
+    ptx_u64 half = ptx_mad_wide_u32(k, past, U32(whole * pitch), first);
+    half = ptx_mad_wide_u32(k, s->odd, U32(HALF), half);
+    for (uint32_t step = 0; step < marlin_stage_steps(b->q.v); step++)
+        copy_weights(b, s, b->stage.half + step * HALF, half, step * MARLIN_STEP_BYTES, HALF);
+}
+
+static void issue_weights(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u32 stage)
+{
+    ptx_kernel *k = b->q.g.k;
+    const struct stage_layout *l = &b->stage;
+    const ptx_u64 *address = b->q.address;
+    ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(b->q.v)));
+    ptx_u64 codes = ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), address[MARLIN_CODES]);
+    if (marlin_has_odd_halves(b->q.v))
+        issue_halves(b, s, codes);
+    else
+        issue_strips(b, s, codes, marlin_steps(b->q.spec) * MARLIN_STEP_BYTES, l->codes,
+                    l->codes_bytes, l->codes_bytes);
+    if (l->groups)
+        issue_groups(b, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
+    if (l->groups && b->q.spec->zeros)
+        issue_groups(b, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
+}
+
+/* A stage of the CTA, of all those of the tile. */
+static ptx_u32 of_tile(struct marlin_bulk *b, ptx_u32 stage)
+{
+    return b->q.v->cluster ? ptx_add_u32(b->q.g.k, stage, b->along_k) : stage;
+}
+
+static void locate(struct gemm *g, struct gemm_producer *p);
+static void issue(struct gemm *g, struct gemm_producer *p);
+
+static void begin_producer(struct marlin_bulk *b)
+{
+    struct marlin_producer *s = &b->producer;
+    ptx_kernel *k = b->q.g.k;
+    s->p = (struct gemm_producer){.located = true, .locate = locate, .issue = issue};
+    s->row = ptx_mov_u32(k, U32(0));
+    s->strip = ptx_mov_u32(k, U32(0));
+    if (marlin_has_odd_halves(b->q.v))
+        s->odd = ptx_mov_u32(k, U32(0));
+    s->p.walk = gemm_walk_begin(k, b->q.g.first, b->q.g.end);
+}
+
+static void locate(struct gemm *g, struct gemm_producer *p)
+{
+    struct marlin_bulk *b = marlin_bulk_of(g);
+    struct marlin_producer *s = (struct marlin_producer *)p;
+    struct marlin_product *q = &b->q;
+    gemm_walk_next(q->g.k, &q->g.division, &s->p.walk);
+    struct gemm_place place = marlin_emit_place(q, s->p.walk.tile);
+    ptx_mul_lo_u32_to(q->g.k, s->row, place.m, U32(q->v->tile_m));
+    if (q->v->tile_m > FEW_ROWS) /* few registers are left: found anew each time, none is kept */
+        b->boxes.maps = ptx_param_address(q->g.k, b->maps);
+    gemm_boxes_locate(q->g.k, &b->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
-        w->strips_codes = first;
-        w->codes_bytes = l->codes_bytes;
-        ptx_u32 half = past_others(q, U32(l->half), q->v->steps * MARLIN_STEP_BYTES / 2);
-        w->half_codes = ptx_add_u32(k, half, lane);
-        w->codes_at = ptx_mov_u32(k, first);
-        w->codes_step = ptx_mov_u32(k, U32(MARLIN_STEP_BYTES));
-        return;
-    }
-    ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), first);
-    w->codes_at = ptx_mad_lo_u32(k, q->operands.half, U32(MARLIN_STEP_BYTES / parts), codes);
-}
-
-static void find_weights(struct hopper *h)
-{
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    uint32_t parts = MARLIN_STRIP / q->v->warp_n;
-    ptx_u32 strip = gemm_divide(k, q->along_n, parts);
-    q->operands.half = ptx_mov_u32(k, ptx_and_b32(k, q->along_n, U32(parts - 1)));
-    find_codes(h, strip);
-    if (h->stage.groups)
-        find_groups(h, strip);
-}
-
-static void find_warp(struct marlin_product *q)
-{
-    ptx_kernel *k = q->k;
-    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->at.warp, q->v->wn);
-    q->along_n = q->v->wk == 1 ? q->at.warp : gemm_remainder(k, q->at.warp, q->v->wn);
-    q->team = q->at;
-    q->team.team = marlin_threads(q->v);
-    q->team.barrier = U32(1);
-    q->teams = 1;
-    q->team_index = U32(0);
-}
-
-static void begin_reading(struct hopper *h)
-{
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    gemm_operand_begin_reading(k, &q->at, &q->x);
-    find_weights(h);
-    struct ring_user *u = &q->user;
-    uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_total_bytes(q->spec, q->v);
-    uint32_t two_rows = marlin_total_bytes(q->spec, q->v) / q->v->tile_m * 2;
-    ptx_u32 totals = past_others(q, U32(h->stage.totals), each);
-    u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(two_rows), totals);
-    u->ring = &h->ring;
-    u->place = gemm_ring_first(k, &h->ring, false);
-    u->held = ptx_mov_u32(k, u->place.barrier);
-    ptx_u32 stages = ptx_sub_u32(k, h->end, h->first);
-    u->left = ptx_sub_u32(k, stages, U32(1));
-    u->releases = gemm_ring_releasers(k, &h->ring, &q->at);
+        ptx_u32 half = ptx_mul_lo_u32(q->g.k, place.n, U32(q->v->wn));
+        ptx_shr_u32_to(q->g.k, s->strip, half, U32(1));
+        ptx_and_b32_to(q->g.k, s->odd, half, U32(1));
+    } else
+        ptx_mul_lo_u32_to(q->g.k, s->strip, place.n, U32(b->stage.strips));
 }
 
 /*
- * Stores the sums of activations of a group, for the warps at `along_k`. The sum of token g of each
- * fragment is in all lanes of group g.
+ * The end of those of the first part's stages whose weights are sent for ahead of activations:
+ * these wait behind them. With 8 rows activations are few, and some 60 KB of weights are there when
+ * the kernel ahead has ended. µs of an H200, plain and overlapping the launch before, by stages
+ * ahead:
+ *
+ *     rows                      1            2            3            4
+ *     8, 8192 × 28672      31.7 30.8    31.9 30.6    31.3 30.1    31.4 29.7    whole ring 31.9 30.2
+ *     16, 8192 × 28672     33.5 32.7    33.2 31.7    33.6 31.4    34.3 31.8
+ *     16, 8192 × 8192      11.6 10.9    11.6 10.6    11.7 10.8    12.2 11.2
+ *     32, 4096 × 4096       6.0  5.2     5.9  5.1     6.2  5.3     6.5  5.6
+ *     64, 8192 × 8192      18.8         19.1         19.3
+ *
+ * Two threads, one for weights at its own pace, through the whole ring, and one for activations,
+ * were slower but for 32 rows of 8192 × 28672 (39.8 and 40.4): the first activations were there 1.8
+ * µs after the kernel ahead had ended, not 0.6, and 64 rows of 8192 × 8192 took 20.2, not 18.2.
+ * Prefetched tensor maps delay the weights more than they hasten the activations.
  */
-static void store_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
-                        const ptx_f32 totals[2])
+static ptx_u32 ahead(struct marlin_bulk *b, const struct marlin_producer *s)
 {
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
-    uint32_t each = marlin_total_bytes(q->spec, q->v);
-    bool starts = marlin_stores_first_sums(q->spec, q->v);
-    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
-    if (starts) /* two tokens take 16 bytes: two halves of 8 */
-        row = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->at.group, U32(1)), U32(8), row);
-    ptx_pred first = ptx_setp_eq_u32(k, q->at.quad, U32(0));
-    for (uint32_t j = 0; j < token_groups(q); j++)
-        for (uint32_t half = 0; half < (starts ? 2 : 1); half++) {
-            uint32_t to = h->stage.totals + index * each + j * (each / token_groups(q)) + half * 8;
-            ptx_f32 total = totals[j];
-            if (starts)
-                total = ptx_mul_f32(k, total, marlin_emit_correction(q, NULL, 0, half));
-            ptx_guarded(k, first)
-                ptx_st_shared_f32(k, row, (int)to, total);
-        }
+    enum { FEWEST_ROWS = 8, AHEAD_BYTES = 60 * 1024 };
+    const ptxgen_marlin_variant *v = b->q.v;
+    uint32_t most = v->tile_m <= FEW_ROWS ? 2 : 1,
+             fit = AHEAD_BYTES / (b->stage.copied - b->stage.codes);
+    if (v->tile_m == FEWEST_ROWS && fit > most)
+        most = fit < v->stages ? fit : v->stages;
+    ptx_u32 below = ptx_add_u32(b->q.g.k, s->p.walk.stage, U32(most));
+    return ptx_min_u32(b->q.g.k, below, s->p.walk.stage_end);
 }
 
-/* The stores come after the loads of all groups, since a load would wait for an earlier store. */
-static void store_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
+/*
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are,
+ * and all slots are free for them. Activations, the workspace and C wait for its end: then follow
+ * what goes with those weights.
+ */
+static void issue_ahead(struct marlin_bulk *b, struct marlin_producer *s, bool weights)
 {
-    enum { MOST = 16 };
-    uint32_t groups = marlin_corrected_groups(h->q.spec, h->q.v);
-    ptx_f32 totals[MOST][2];
-    for (uint32_t i = 0; i < groups && i < MOST; i++)
-        marlin_emit_totals(&h->q, slot, along_k, i, totals[i]);
-    for (uint32_t i = 0; i < groups && i < MOST; i++)
-        store_group(h, slot, along_k, i, totals[i]);
-}
-
-void marlin_emit_bulk_totals(struct hopper *h)
-{
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    ptx_section(k, "sum up activations");
-    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    gemm_operand_begin_reading(k, &q->at, &q->x);
-    marlin_emit_totals_begin(q);
-    struct gemm_ring_place place = gemm_ring_first(k, &h->ring, false);
-    ptx_u32 stage = ptx_mov_u32(k, h->first);
-    ptx_for(k, stage, h->end, U32(1)) {
+    ptx_kernel *k = b->q.g.k;
+    s->p.place = gemm_ring_first(k, &b->q.g.ring, true);
+    ptx_u32 end = ahead(b, s), stage = weights ? ptx_mov_u32(k, s->p.walk.stage) : s->p.walk.stage;
+    ptx_for(k, stage, end, U32(1)) {
         ptx_nounroll(k);
-        gemm_ring_wait(k, &place);
-        for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
-            store_stage(h, place.slot, along_k);
-        gemm_ring_side_arrive(k, &h->ring, &place);
-        gemm_ring_advance(k, &h->ring, &place, NULL);
+        if (weights)
+            ptx_mbarrier_arrive_expect_tx(k, s->p.place.barrier, 0, b->boxes.bytes);
+        (weights ? issue_weights : issue_x)(b, s, of_tile(b, stage));
+        gemm_ring_advance(k, &b->q.g.ring, &s->p.place, NULL);
     }
 }
 
-void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging)
+/*
+ * There is no branch about a copy here: one that asks whether weights were issued ahead makes whole
+ * products slower.
+ */
+static void issue(struct gemm *g, struct gemm_producer *p)
 {
-    struct marlin_product *q = &h->q;
-    ptx_kernel *k = q->k;
-    find_warp(q);
-    marlin_emit_epilogue_begin(q, staging);
-    begin_reading(h);
-    gemm_ring_wait(k, &q->user.place);
-    marlin_emit_parts(q, h->first, h->end);
-    if (q->v->cluster) { /* the others have read this CTA's sums */
-        ptx_barrier_cluster_arrive_relaxed(k);
-        ptx_barrier_cluster_wait(k);
+    struct marlin_bulk *b = marlin_bulk_of(g);
+    const struct marlin_producer *s = (const struct marlin_producer *)p;
+    gemm_ring_claim_some(g->k, &g->ring, &p->place, b->boxes.bytes);
+    ptx_u32 stage = of_tile(b, p->walk.stage);
+    issue_x(b, s, stage);
+    issue_weights(b, s, stage);
+}
+
+static void issue_all(struct marlin_bulk *b)
+{
+    issue_ahead(b, &b->producer, false);
+    gemm_issue_parts(&b->q.g, &b->producer.p);
+}
+
+/* ---- fix-up ---- */
+
+/* By the warp after the sender's: what the CTA has of a tile that another ends. */
+static void announce(struct marlin_bulk *b)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    ptx_pred is_herald = ptx_setp_eq_u32(k, q->g.at.warp, U32(q->v->wn * q->v->wk + 1));
+    ptx_u32 past = gemm_remainder(k, b->q.g.end, q->g.division.stages);
+    ptx_if(k, ptx_setp_bool_ne_u32(k, past, U32(0), is_herald))
+        gemm_bulk_fixup_publish(k, &q->handover, &q->g.at, q->address[MARLIN_WORKSPACE]);
+}
+
+/*
+ * … and what others have of one that it ends, its first. The end is found anew: no register is
+ * kept.
+ */
+static void send_sums(struct marlin_bulk *b, struct marlin_producer *s)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    uint32_t stages = q->g.division.stages;
+    ptx_u32 start = ptx_mul_lo_u32(k, gemm_divide(k, b->q.g.first, stages), U32(stages));
+    const struct gemm_threads at = {.cta = ptx_sreg_ctaid_x(k)};
+    ptx_u32 end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, at.cta, U32(1)));
+    ptx_if(k, ptx_setp_ge_u32(k, end, ptx_add_u32(k, start, U32(stages)))) {
+        ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->g.division, &at, start);
+        gemm_bulk_fixup_issue(k, &q->handover, lowest, q->address[MARLIN_WORKSPACE],
+                           marlin_emit_partials(q), &s->p.place);
     }
+}
+
+/* ---- the entry ---- */
+
+/* Of a thread, by the CTAs of a multiprocessor and the warpgroups that multiply. */
+struct gemm_registers marlin_registers(const ptxgen_marlin_variant *v)
+{
+    enum { CTAS = 2, GROUPS = 4 };
+    static const struct gemm_registers registers[CTAS + 1][GROUPS + 1] = {
+        [1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}}, [2] = {[2] = {48, 96}}};
+    uint32_t groups = warpgroups(v);
+    bool known = marlin_is_wgmma(v) && v->ctas <= CTAS && groups <= GROUPS;
+    return known ? registers[v->ctas][groups] : registers[0][0];
+}
+
+static void begin_exchange(struct marlin_bulk *b)
+{
+    const ptxgen_marlin_variant *v = b->q.v;
+    if (!marlin_exchanges(v))
+        return;
+    b->exchange = (struct gemm_exchange){.threads = marlin_threads(v),
+                                         .teams = marlin_exchange_teams(v),
+                                         .barrier = teams(v) + 1,
+                                         .tiles = tiles(&b->q),
+                                         .row_groups = token_groups(&b->q),
+                                         .rank = b->q.sums.rank};
+    gemm_exchange_begin(b->q.g.k, &b->q.g.at, &b->exchange);
+    b->q.exchange = &b->exchange;
+}
+
+static void begin(struct marlin_bulk *b)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    marlin_emit_params(q);
+    q->g.at = gemm_find_threads(k);
+    q->g.tiles_m = marlin_emit_tiles_m(q);
+    ptx_u32 unit = q->g.at.cta;
+    if (q->v->cluster) {
+        unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
+        q->sums.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
+        b->along_k = ptx_mul_lo_u32(k, q->sums.rank, U32(q->g.division.stages));
+    }
+    b->q.g.first = gemm_first_stage(k, &q->g.division, unit);
+    b->q.g.end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, unit, U32(1)));
+    b->stage = marlin_stage_layout(q->spec, q->v);
+    b->q.g.ring = (struct gemm_ring){
+        .stages = q->v->stages, .stage_bytes = b->stage.bytes, .users = q->v->wn * q->v->wk,
+        .by_lane = true, .noted = marlin_stores_totals(q->spec, q->v)};
+    if (marlin_is_wgmma(q->v) && !q->v->cluster)
+        q->handover = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
+                                             .fragments = marlin_fragments(q->v),
+                                             .barrier = teams(q->v) + 1,
+                                             .ring = &b->q.g.ring};
+}
+
+void marlin_begin_bulk(struct gemm *g)
+{
+    struct marlin_bulk *b = marlin_bulk_of(g);
+    const ptxgen_marlin_variant *v = b->q.v;
+    ptx_kernel *k = g->k;
+    begin(b);
+    b->maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
+    gemm_ring_declare(k, &g->ring);
+    uint32_t staging = teams(v) * team_staging_bytes(v);
+    b->staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    b->issues = ptx_setp_eq_u32(k, g->at.thread, U32(marlin_threads(v)));
+    gemm_ring_declare_barriers(k, &g->ring);
+    b->boxes = (struct gemm_boxes){.rows = v->tile_m,
+                                   .blocks = marlin_stage_steps(v),
+                                   .stage_bytes = b->stage.copied,
+                                   .maps = ptx_param_address(k, b->maps),
+                                   .all = g->m};
+    gemm_boxes_begin(k, &b->boxes);
+    begin_producer(b);
+    ptx_section(k, "weights of the first stages, while the kernel ahead ends");
+    ptx_griddepcontrol_launch_dependents(k);
+    ptx_if(k, b->issues) {
+        gemm_ring_init_full(k, &g->ring);
+        locate(g, &b->producer.p);
+        issue_ahead(b, &b->producer, true);
+    }
+    begin_exchange(b); /* behind the first copies, which a cluster's barrier delays */
+    ptx_if(k, ptx_setp_eq_u32(k, g->at.thread, U32(0)))
+        gemm_ring_init_others(k, &g->ring);
+    ptx_bar_sync(k, 0);
+    gemm_boxes_clear(k, &b->boxes, &g->at, marlin_cta_threads(v), &g->ring);
+    ptx_griddepcontrol_wait(k);
+}
+
+void marlin_produce(struct gemm *g)
+{
+    struct marlin_bulk *b = marlin_bulk_of(g);
+    const ptxgen_marlin_variant *v = b->q.v;
+    ptx_kernel *k = g->k;
+    bool fixes_up = b->q.handover.threads;
+    if (fixes_up)
+        announce(b);
+    ptx_if(k, b->issues) {
+        issue_all(b);
+        if (fixes_up)
+            send_sums(b, &b->producer);
+    }
+    if (marlin_stores_totals(b->q.spec, v))
+        ptx_if(k, ptx_setp_gt_u32(k, g->at.warp, U32(v->wn * v->wk)))
+            marlin_sum_x(b);
 }

@@ -15,7 +15,7 @@
  * A weight is read from memory once, by the lane that multiplies it: half a byte, plus its share of
  * the scales. The pipeline goes on across the ends of tiles.
  */
-#include "emit.h"
+#include "bulk.h"
 
 /* ---- parameters ---- */
 
@@ -39,92 +39,115 @@ void marlin_emit_params(struct marlin_product *q)
         [MARLIN_RESIDUAL] = "residual", [MARLIN_Y] = "y", [MARLIN_WORKSPACE] = "workspace",
         [MARLIN_X_STRIDE] = "x_stride", [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
         [MARLIN_Y_STRIDE] = "y_stride"};
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (int i = 0; i < MARLIN_M; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
-    q->m = ptx_param_u32(k, "m");
-    gemm_division_begin(k, marlin_stages_along_k(q->spec, q->v), &q->division);
-    q->division.early = marlin_early_stages(q->division.stages, q->v);
+    q->g.m = ptx_param_u32(k, "m");
+    gemm_division_begin(k, marlin_stages_along_k(q->spec, q->v), &q->g.division);
+    q->g.division.early = marlin_early_stages(q->g.division.stages, q->v);
 }
 
-static void multiply_part(struct marlin_product *q, struct gemm_walk *w)
+void marlin_begin_mma(struct marlin_product *q)
 {
-    ptx_section(q->k, "stages: multiply one, issue another");
-    ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
-        ptx_nounroll(q->k);
-        marlin_emit_multiply(q);
-    }
-}
-
-void marlin_emit_parts(struct marlin_product *q, ptx_u32 first, ptx_u32 end)
-{
-    ptx_kernel *k = q->k;
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
+                q->acc[t][j][r] = ptx_mov_f32(q->g.k, F32(0));
     marlin_emit_operands_begin(q);
     marlin_emit_first_operands(q);
-    struct gemm_walk walk = gemm_walk_begin(k, first, end);
-    ptx_loop(k, parts) {
-        ptx_nounroll(k);
-        ptx_section(k, "the next part of a tile");
-        gemm_walk_next(k, &q->division, &walk);
-        ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        struct gemm_place place = marlin_emit_place(q, walk.tile);
-        marlin_emit_clear(q, place.n);
-        multiply_part(q, &walk);
-        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
-        marlin_emit_epilogue(q, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
-    }
+}
+
+void marlin_clear_mma(struct gemm *g, const struct gemm_part *part)
+{
+    struct marlin_product *q = marlin_of(g);
+    struct gemm_place place = marlin_emit_place(q, part->walk.tile);
+    marlin_emit_clear(q, place.n);
+}
+
+void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part)
+{
+    (void)part;
+    marlin_emit_multiply(marlin_of(g));
+}
+
+void marlin_epilogue_mma(struct gemm *g, struct gemm_part *part)
+{
+    marlin_emit_epilogue(marlin_of(g), part);
 }
 
 /* ---- entries ---- */
 
 static void find_warp(struct marlin_product *q)
 {
-    ptx_kernel *k = q->k;
-    q->at = gemm_find_threads(k);
-    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->at.warp, q->v->wn);
-    q->along_n = q->v->wk == 1   ? q->at.warp
+    ptx_kernel *k = q->g.k;
+    q->g.at = gemm_find_threads(k);
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
+    q->along_n = q->v->wk == 1   ? q->g.at.warp
                  : q->v->wn == 1 ? U32(0)
-                                 : ptx_rem_u32(k, q->at.warp, U32(q->v->wn));
+                                 : ptx_rem_u32(k, q->g.at.warp, U32(q->v->wn));
 }
 
 static void begin(struct marlin_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     marlin_emit_params(q);
     find_warp(q);
-    q->team = q->at;
+    q->team = q->g.at;
     q->teams = 1;
-    q->tiles_m = marlin_emit_tiles_m(q);
+    q->g.tiles_m = marlin_emit_tiles_m(q);
     q->x.rows = q->v->tile_m;
     q->x.blocks = q->v->wk * q->v->steps;
     q->x.threads = marlin_threads(q->v);
     q->x.row_bytes = q->spec->k * 2;
-    gemm_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
+    gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
     marlin_emit_weights_begin(q);
 }
+
+static void begin_cp_async(struct gemm *g)
+{
+    struct marlin_product *q = marlin_of(g);
+    begin(q);
+    gemm_find_share(g);
+    marlin_emit_pipeline_begin(q);
+}
+
+static void begin_consumer(struct gemm *g)
+{
+    struct marlin_product *q = marlin_of(g);
+    const ptxgen_marlin_variant *v = q->v;
+    uint32_t staging = gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
+    marlin_emit_epilogue_begin(
+        q, ptx_shared_address(g->k, ptx_shared_declare(g->k, "sums", staging, 16)));
+    marlin_begin_mma(q);
+}
+
+static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
+                                             .begin_consumer = begin_consumer,
+                                             .clear = marlin_clear_mma,
+                                             .multiply = marlin_multiply_mma,
+                                             .epilogue = marlin_epilogue_mma};
 
 static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                        ptx_module *module)
 {
-    struct marlin_product *q = &(struct marlin_product){.spec = &plan->spec, .plan = plan, .v = v};
-    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_marlin_entry(v));
-    ptx_kernel_reqntid(k, marlin_threads(v), 1, 1);
-    ptx_kernel_minnctapersm(k, v->ctas);
-    begin(q);
-    ptx_u32 first = gemm_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 end = gemm_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
-    marlin_emit_pipeline_begin(q, first, end);
-    uint32_t staging = gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
-    marlin_emit_epilogue_begin(q,
-                               ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16)));
-
-    marlin_emit_parts(q, first, end);
-    ptx_kernel_end(k);
+    static const struct gemm_ops *const ops[] = {[PTXGEN_MARLIN_MMA] = &cp_async_ops,
+                                                 [PTXGEN_MARLIN_WGMMA] = &marlin_wgmma_ops,
+                                                 [PTXGEN_MARLIN_BULK] = &marlin_mma_bulk_ops};
+    struct marlin_bulk b = {.q = {.g = {.ops = ops[v->kind],
+                                        .name = ptxgen_marlin_entry(v),
+                                        .consumers = marlin_threads(v),
+                                        .threads = marlin_cta_threads(v),
+                                        .ctas = v->ctas,
+                                        .cluster = v->cluster ? v->cluster : 1,
+                                        .registers = marlin_registers(v)},
+                                  .spec = &plan->spec,
+                                  .plan = plan,
+                                  .v = v}};
+    if (marlin_is_wgmma(v) && !marlin_keeps_walk(v)) {
+        b.q.g.ops = &marlin_wgmma_few_registers_ops;
+        b.q.g.keeps_no_walk = true;
+    }
+    gemm_emit_entry(&b.q.g, module);
 }
 
 ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t variants,
@@ -134,10 +157,8 @@ ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t varian
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a plan that was made, and a module, must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1) {
-            const ptxgen_marlin_variant *v = &plan->variants[i];
-            (marlin_has_producer(v) ? marlin_emit_ring_entry : emit_entry)(plan, v, module);
-        }
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
     marlin_emit_gather(plan, module);
     return ptx_module_status(module, err);
 }

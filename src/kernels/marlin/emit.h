@@ -8,8 +8,7 @@
 #include "../gemm/emit.h"
 #include "../gemm/operand.h"
 #include "../gemm/tile_end.h"
-#include "../gemm/pipeline.h"
-#include "../gemm/ring.h"
+#include "../gemm/entry.h"
 #include "layout.h"
 
 enum {
@@ -76,41 +75,31 @@ struct weights {
     ptx_u32 codes_step; /* from a step of the codes to the next */
 };
 
-/* A consumer's place in a ring that a producer fills. */
-struct ring_user {
-    const struct gemm_ring *ring; /* NULL: there is no ring, and the warp copies for itself */
-    struct gemm_ring_place place;
-    ptx_u32 held;                   /* full barrier of the slot that is to be released next */
-    ptx_u32 left;                   /* stages of the CTA after the current one */
-    ptx_pred releases;              /* the lane releases slots */
-    struct gemm_ring_place present; /* slot whose sums of activations are read */
+/* Where a warp finds the sums of activations that another warp has stored. */
+struct marlin_totals_place {
+    struct gemm_ring_place present; /* the slot of the present stage */
     ptx_u32 totals_at;              /* the lane's offset of these sums in a stage */
 };
 
 struct marlin_product {
-    ptx_kernel *k;
+    struct gemm g;
     const ptxgen_marlin_spec *spec;
     const ptxgen_marlin_plan *plan;
     const ptxgen_marlin_variant *v;
-    struct gemm_threads at;
     ptx_u32 along_n, along_k; /* index of the warp along N and K; with wgmma, in its warpgroup */
     struct gemm_threads team; /* threads that end a part of a tile together: all, or a warpgroup */
     ptx_u32 team_index;
     uint32_t teams;            /* of a CTA */
     ptx_u64 address[MARLIN_M]; /* the 64-bit parameters that are used */
-    ptx_u32 m, tiles_m;
-    struct gemm_division division;
     struct gemm_operand x;
     struct weights w;
-    struct gemm_pipeline pipeline;
-    struct ring_user user;                /* with a ring, in place of the pipeline */
+    bool reads_ring; /* stages are copied in bulk, by another warp */
+    struct marlin_totals_place totals_place;
     const struct gemm_exchange *exchange; /* of a cluster's two CTAs; NULL: there is none */
     struct gemm_sums sums;
     struct gemm_halves halves; /* in place of `sums` where stages_halves says so */
     struct gemm_partials partials;
     struct gemm_bulk_fixup handover; /* of divided tiles with wgmma; 0 threads: not used */
-    struct gemm_ring_place *read;  /* with `handover`: the slot that is read */
-    ptx_pred releases;
     struct gemm_chunk chunk; /* of y, bias and residual */
     ptx_f32 acc[MAX_TILES][MAX_TOKEN_GROUPS][4];
     struct operands operands;
@@ -157,16 +146,20 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
 /* ---- emit.c ---- */
 
 void marlin_emit_params(struct marlin_product *q);
-/* Multiplies and ends all parts of the CTA's stages [first, end); the first stage has arrived. */
-void marlin_emit_parts(struct marlin_product *q, ptx_u32 first, ptx_u32 end);
+/* The consumers of mma.sync, whoever copies. */
+void marlin_begin_mma(struct marlin_product *q);
+void marlin_clear_mma(struct gemm *g, const struct gemm_part *part);
+void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part);
+void marlin_epilogue_mma(struct gemm *g, struct gemm_part *part);
+static inline struct marlin_product *marlin_of(struct gemm *g)
+{
+    return (struct marlin_product *)g;
+}
 
-/* ---- hopper.c ---- */
+/* ---- bulk.c ---- */
 
 uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-/* Emits an entry with a producer thread and a ring. */
-void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
-                            ptx_module *module);
 
 /* ---- weights.c ---- */
 
@@ -208,7 +201,7 @@ ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s,
 /* ---- pipeline.c ---- */
 
 /* Begins the pipeline over the CTA's stages [first, end), and waits for the first stage. */
-void marlin_emit_pipeline_begin(struct marlin_product *q, ptx_u32 first, ptx_u32 end);
+void marlin_emit_pipeline_begin(struct marlin_product *q);
 
 /* ---- multiply.c ---- */
 
@@ -239,7 +232,7 @@ ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r)
 /* Sets the epilogue up; sums are staged at the shared address `staging`. */
 void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging);
 /* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
-void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_walk *w, ptx_u32 first);
+void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_part *part);
 
 /* Address of the partial sums of CTA 0. */
 ptx_u64 marlin_emit_partials(struct marlin_product *q);

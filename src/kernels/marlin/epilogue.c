@@ -38,17 +38,17 @@ static void begin_halves(struct marlin_product *q, ptx_u32 staging)
                                      .pass_m = all % rows ? marlin_pass_tokens(q->v) : rows,
                                      .bf16 = is_bf16(q),
                                      .staging = staging};
-    gemm_halves_begin(q->k, &q->team, &q->halves);
+    gemm_halves_begin(q->g.k, &q->team, &q->halves);
 }
 
 ptx_u64 marlin_emit_partials(struct marlin_product *q)
 {
-    return ptx_add_u64(q->k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
+    return ptx_add_u64(q->g.k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
 }
 
 void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct gemm_sums *s = &q->sums;
     s->tile_m = marlin_finished_tokens(q->v);
     s->tile_n = team_features(q);
@@ -67,7 +67,7 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
     uint32_t chunk = stages_halves(q) ? GEMM_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
-    gemm_partials_begin(k, &q->at, marlin_emit_partials(q), &q->partials);
+    gemm_partials_begin(k, &q->g.at, marlin_emit_partials(q), &q->partials);
     const bool used[MARLIN_M] = {[MARLIN_Y] = true, [MARLIN_Y_STRIDE] = true,
                                  [MARLIN_BIAS] = q->spec->bias,
                                  [MARLIN_UP_BIAS] = q->spec->bias && is_gated(q),
@@ -89,16 +89,16 @@ static ptxgen_activation activation(const struct marlin_product *q)
 static ptx_u64 element(struct marlin_product *q, enum marlin_param base, enum marlin_param stride,
                        ptx_u64 row, ptx_u64 column_bytes)
 {
-    ptx_u64 pitch = ptx_shl_b64(q->k, q->address[stride], U32(1));
-    ptx_u64 line = ptx_mad_lo_u64(q->k, row, pitch, q->address[base]);
-    return ptx_add_u64(q->k, line, column_bytes);
+    ptx_u64 pitch = ptx_shl_b64(q->g.k, q->address[stride], U32(1));
+    ptx_u64 line = ptx_mad_lo_u64(q->g.k, row, pitch, q->address[base]);
+    return ptx_add_u64(q->g.k, line, column_bytes);
 }
 
 /* Finishes a chunk with sums `v`; `up` holds the sums of SwiGLU's second matrix. */
 static void store_sums(struct marlin_product *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[GEMM_SUMS_WIDTH],
                          ptx_f32 up[GEMM_SUMS_WIDTH])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u64 row64 = ptx_cvt_u64_u32(k, row), bytes = ptx_mul_wide_u32(k, column, U32(2));
     if (q->spec->bias)
         gemm_chunk_add(k, &q->chunk, ptx_add_u64(k, q->address[MARLIN_BIAS], bytes), v);
@@ -130,20 +130,20 @@ static uint32_t band(const ptxgen_marlin_variant *v)
 
 ptx_u32 marlin_emit_tiles_m(struct marlin_product *q)
 {
-    ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tile_m - 1));
-    return gemm_divide(q->k, padded, q->v->tile_m);
+    ptx_u32 padded = ptx_add_u32(q->g.k, q->g.m, U32(q->v->tile_m - 1));
+    return gemm_divide(q->g.k, padded, q->v->tile_m);
 }
 
 struct gemm_place marlin_emit_place(struct marlin_product *q, ptx_u32 tile)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     if (!marlin_is_wgmma(q->v))
-        return gemm_locate_in_band(k, tile, q->tiles_m, tiles_n,
+        return gemm_locate_in_band(k, tile, q->g.tiles_m, tiles_n,
                                    marlin_has_producer(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* for each tile anew, to save a register */
     if (!q->v->cluster) {
-        ptx_u32 at = gemm_deal_places(k, &q->division, tile);
+        ptx_u32 at = gemm_deal_places(k, &q->g.division, tile);
         return gemm_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
     }
     struct gemm_place p;
@@ -166,7 +166,7 @@ struct end {
 static void sum_chunk(struct marlin_product *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[GEMM_SUMS_WIDTH])
 {
     ptx_u32 sums[GEMM_SUMS_WIDTH];
-    gemm_sums_load(q->k, &q->sums, row, column, sums);
+    gemm_sums_load(q->g.k, &q->sums, row, column, sums);
     for (uint32_t i = 0; i < width(q); i++)
         v[i] = ptx_u32_as_f32(sums[i]);
 }
@@ -176,15 +176,15 @@ static ptx_u32 packed_feature(struct marlin_product *q, ptx_u32 column)
 {
     if (!is_gated(q))
         return column;
-    ptx_u32 strip = ptx_and_b32(q->k, column, U32(~(MARLIN_STRIP / 2 - 1u)));
-    return ptx_add_u32(q->k, column, strip);
+    ptx_u32 strip = ptx_and_b32(q->g.k, column, U32(~(MARLIN_STRIP / 2 - 1u)));
+    return ptx_add_u32(q->g.k, column, strip);
 }
 
 static void finish_chunk(void *user, const struct gemm_tile_end *p, ptx_u32 row, ptx_u32 in_tile)
 {
     const struct end *e = user;
     struct marlin_product *q = e->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_f32 v[GEMM_SUMS_WIDTH], up[GEMM_SUMS_WIDTH];
     ptx_u32 column = ptx_add_u32(k, e->feature, in_tile), packed = packed_feature(q, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
@@ -201,7 +201,7 @@ static void finish_halves(void *user, const struct gemm_tile_end *p, ptx_u32 row
 {
     const struct end *e = user;
     struct marlin_product *q = e->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 column = ptx_add_u32(k, e->feature, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
         ptx_u32 pairs[GEMM_HALVES_WIDTH / 2];
@@ -217,7 +217,7 @@ static void finish_halves(void *user, const struct gemm_tile_end *p, ptx_u32 row
 /* Adds the bias to the lane's sums of feature g + 8r of tile t. */
 static void add_bias(struct marlin_product *q, const struct end *e, uint32_t t, uint32_t r)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 in_warp = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE), q->team.group);
     ptx_u32 in_tile = ptx_add_u32(k, in_warp, U32(t * MARLIN_STRIP + r * 8));
     ptx_u32 column = ptx_add_u32(k, e->feature, in_tile);
@@ -236,7 +236,7 @@ static void locate(void *user, struct gemm_tile_end *p, ptx_u32 tile)
 {
     struct end *e = user;
     struct marlin_product *q = e->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct gemm_place place = marlin_emit_place(q, tile);
     e->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     if (q->exchange) {
@@ -246,7 +246,7 @@ static void locate(void *user, struct gemm_tile_end *p, ptx_u32 tile)
         e->first_token =
             ptx_mad_lo_u32(k, share, U32(marlin_finished_tokens(q->v)), e->first_token);
     }
-    p->rows = ptx_sub_u32(k, q->m, ptx_min_u32(k, q->m, e->first_token));
+    p->rows = ptx_sub_u32(k, q->g.m, ptx_min_u32(k, q->g.m, e->first_token));
     ptx_u32 columns =
         q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->feature = ptx_mul_lo_u32(k, columns, U32(p->columns));
@@ -264,18 +264,18 @@ ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r)
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
-void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_walk *w, ptx_u32 first)
+void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_part *part)
 {
     struct end e = {.q = q};
     struct gemm_tile_end p = {.at = &q->team,
-                          .division = &q->division,
+                          .division = &q->g.division,
                           .sums = &q->sums,
                           .halves = stages_halves(q) ? &q->halves : NULL,
                           .partials = marlin_exchanges(q->v) ? NULL : &q->partials,
                           .handover = q->handover.threads ? &q->handover : NULL,
-                          .place = q->read,
-                          .releases = q->releases,
-                          .in_cta = &q->at,
+                          .place = &q->g.read,
+                          .releases = q->g.releases,
+                          .in_cta = &q->g.at,
                           .flags = q->address[MARLIN_WORKSPACE],
                           .columns = team_features(q) / (is_gated(q) ? 2 : 1),
                           .only = q->v->cluster != 0,
@@ -286,5 +286,5 @@ void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_walk *w, p
                           .user = &e};
     if (!q->exchange)
         marlin_emit_finish_sums(q);
-    gemm_end_part(q->k, &p, w, first);
+    gemm_end_part(q->g.k, &p, &part->walk, part->first);
 }

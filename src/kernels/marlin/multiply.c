@@ -64,23 +64,22 @@ static bool scales_groups(const struct marlin_product *q)
 
 static bool fills_itself(const struct marlin_product *q)
 {
-    return !q->user.ring;
+    return !q->reads_ring;
 }
 
 /* Shared address of the slot of the current stage. */
 static ptx_u32 read_slot(const struct marlin_product *q)
 {
-    return fills_itself(q) ? q->pipeline.read : q->user.place.slot;
+    return fills_itself(q) ? q->g.pipeline.read : q->g.read.slot;
 }
 
 /* Moves to the next stage and waits for it. */
 static void next_stage(struct marlin_product *q)
 {
-    struct ring_user *u = &q->user;
     if (fills_itself(q))
-        gemm_pipeline_next(q->k, &q->pipeline);
+        gemm_pipeline_next(q->g.k, &q->g.pipeline);
     else
-        gemm_ring_next(q->k, u->ring, &u->place, u->held, u->left);
+        gemm_ring_next(q->g.k, &q->g.ring, &q->g.read, q->g.held[0], q->g.to_read);
 }
 
 /* ---- operands ---- */
@@ -136,62 +135,62 @@ uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_marli
 
 void marlin_emit_totals_begin(struct marlin_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct totals *t = &q->operands.totals;
     t->ones = ptx_mov_u32(k, U32(is_bf16(q) ? 0x3F803F80 : 0x3C003C00));
     for (uint32_t e = 0; e < 2; e++) /* of group 2q + e */
-        t->source[e] = ptx_mad_lo_u32(k, q->at.quad, U32(8), U32(4 * e));
+        t->source[e] = ptx_mad_lo_u32(k, q->g.at.quad, U32(8), U32(4 * e));
 }
 
 static void new_totals(struct marlin_product *q)
 {
     for (int i = 0; i < 2; i++)
         for (int r = 0; r < 4; r++)
-            q->operands.totals.sums[i][r] = ptx_mov_f32(q->k, F32(0));
+            q->operands.totals.sums[i][r] = ptx_mov_f32(q->g.k, F32(0));
 }
 
 static void clear_totals(struct marlin_product *q)
 {
     for (int i = 0; i < 2; i++)
         for (int r = 0; r < 4; r++)
-            ptx_mov_f32_to(q->k, q->operands.totals.sums[i][r], F32(0));
+            ptx_mov_f32_to(q->g.k, q->operands.totals.sums[i][r], F32(0));
 }
 
 void marlin_emit_operands_begin(struct marlin_product *q)
 {
     struct operands *o = &q->operands;
     for (uint32_t t = 0; t < tiles(q); t++) {
-        gemm_new_registers(q->k, o->words[t], 4);
-        gemm_new_registers(q->k, o->a[0][t], 4);
-        gemm_new_registers(q->k, o->a[1][t], 4);
+        gemm_new_registers(q->g.k, o->words[t], 4);
+        gemm_new_registers(q->g.k, o->a[0][t], 4);
+        gemm_new_registers(q->g.k, o->a[1][t], 4);
     }
-    gemm_new_registers(q->k, o->x[0], 4);
-    gemm_new_registers(q->k, o->x[1], 4);
-    gemm_new_registers(q->k, o->scales.packed, tiles(q));
+    gemm_new_registers(q->g.k, o->x[0], 4);
+    gemm_new_registers(q->g.k, o->x[1], 4);
+    gemm_new_registers(q->g.k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
-        gemm_new_registers(q->k, &o->scales.zeros, 1);
+        gemm_new_registers(q->g.k, &o->scales.zeros, 1);
     if (scales_groups(q)) {
-        gemm_new_registers(q->k, o->group.packed, tiles(q));
+        gemm_new_registers(q->g.k, o->group.packed, tiles(q));
         if (q->spec->zeros)
-            gemm_new_registers(q->k, &o->group.zeros, 1);
+            gemm_new_registers(q->g.k, &o->group.zeros, 1);
     }
     if (needs_totals(q))
         new_totals(q);
     if (needs_totals(q) && !are_stored(q))
         marlin_emit_totals_begin(q);
     for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_stored(q); r++)
-        o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
-    ptx_u32 block = ptx_mul_lo_u32(q->k, q->along_k, U32(q->v->steps));
-    o->x_at = gemm_operand_lane(q->k, &q->x, U32(0), block);
-    gemm_new_registers(q->k, &o->x_lane, 1);
-    gemm_new_registers(q->k, &o->x_step, 1);
+        o->zero[r] = ptx_mov_u32(q->g.k, U32(marlin_zero_pair(q, r % 2)));
+    ptx_u32 block = ptx_mul_lo_u32(q->g.k, q->along_k, U32(q->v->steps));
+    o->x_at = gemm_operand_lane(q->g.k, &q->x, U32(0), block);
+    gemm_new_registers(q->g.k, &o->x_lane, 1);
+    gemm_new_registers(q->g.k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
 }
 
 /* Load p of mma step i of the stage at `slot`. */
 static void load_activations(struct marlin_product *q, ptx_u32 slot, uint32_t i, uint32_t p)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct operands *o = &q->operands;
     bool pairs = gemm_operand_pairs_steps(&q->x);
     uint32_t step = i / STEP_MMAS;
@@ -223,9 +222,9 @@ static void enter_group(struct marlin_product *q)
     if (!scales_groups(q))
         return;
     for (uint32_t t = 0; t < tiles(q); t++)
-        ptx_mov_u32_to(q->k, o->group.packed[t], o->scales.packed[t]);
+        ptx_mov_u32_to(q->g.k, o->group.packed[t], o->scales.packed[t]);
     if (q->spec->zeros)
-        ptx_mov_u32_to(q->k, o->group.zeros, o->scales.zeros);
+        ptx_mov_u32_to(q->g.k, o->group.zeros, o->scales.zeros);
 }
 
 /* Makes tile t's operand of mma step i. */
@@ -277,7 +276,7 @@ void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n)
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
+                ptx_mov_f32_to(q->g.k, q->acc[t][j][r], F32(0));
     marlin_emit_half(q, tile_n, q->operands.half);
     marlin_emit_strip(q, tile_n);
     if (!has_groups(q)) {
@@ -296,18 +295,18 @@ void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n)
 static void mma(struct marlin_product *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u32 b[2])
 {
     if (is_bf16(q))
-        ptx_mma_m16n8k16_f32_bf16_to(q->k, acc, a, b, acc);
+        ptx_mma_m16n8k16_f32_bf16_to(q->g.k, acc, a, b, acc);
     else
-        ptx_mma_m16n8k16_f32_f16_to(q->k, acc, a, b, acc);
+        ptx_mma_m16n8k16_f32_f16_to(q->g.k, acc, a, b, acc);
 }
 
 /* Loads the sums of activations of tokens 8j + 2q + e and group `group` of the current stage. */
 static void load_totals(struct marlin_product *q, uint32_t group, ptx_f32 totals[2][2])
 {
-    ptx_kernel *k = q->k;
-    const struct ring_user *u = &q->user;
+    ptx_kernel *k = q->g.k;
+    const struct marlin_totals_place *u = &q->totals_place;
     if (group == 0)
-        gemm_ring_side_wait(k, u->ring, &u->present);
+        gemm_ring_side_wait(k, &q->g.ring, &u->present);
     ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), pair[2];
     for (uint32_t j = 0; j < token_groups(q); j++) {
         ptx_ld_shared_v2_u32(k, pair, at, (int)((group * q->v->tile_m + 8 * j) * 4));
@@ -324,14 +323,14 @@ static void add_stored(struct marlin_product *q)
     for (uint32_t j = 0; j < token_groups(q); j++)
         for (uint32_t e = 0; e < 2; e++) {
             ptx_f32 sum = q->operands.totals.sums[j][e];
-            ptx_add_f32_to(q->k, sum, sum, totals[j][e]);
+            ptx_add_f32_to(q->g.k, sum, sum, totals[j][e]);
         }
 }
 
 /* Adds a load to the sums of activations: both fragments to one sum, or each to its own. */
 static void add_load(struct marlin_product *q, const ptx_u32 x[4])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct totals *t = &q->operands.totals;
     const ptx_u32 ones[2] = {t->ones, t->ones};
     if (!parts_totals(q)) {
@@ -358,13 +357,13 @@ static ptx_f32 own_total(struct marlin_product *q, uint32_t i, uint32_t j)
 {
     const struct totals *t = &q->operands.totals;
     uint32_t of = !parts_totals(q) ? 0 : gemm_operand_pairs_steps(&q->x) ? i % 2 : j;
-    return ptx_add_f32(q->k, t->sums[of][0], t->sums[of][2]);
+    return ptx_add_f32(q->g.k, t->sums[of][0], t->sums[of][2]);
 }
 
 void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
                         ptx_f32 totals[2])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t mmas = mma_steps(q) / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
     bool pairs = gemm_operand_pairs_steps(&q->x);
     if (mmas > 1 || !pairs || first % 2 == 0)
@@ -385,7 +384,7 @@ void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k
 /* The sums of activations of tokens 8j + 2q + e over the mma steps up to i. */
 static void find_totals(struct marlin_product *q, uint32_t i, ptx_f32 totals[2][2])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const struct totals *t = &q->operands.totals;
     for (uint32_t j = 0; j < token_groups(q); j++) {
         for (uint32_t e = 0; e < 2 && are_stored(q); e++)
@@ -468,16 +467,16 @@ static void correct(struct marlin_product *q, uint32_t t, const ptx_f32 correcti
     for (uint32_t h = 0; h < 2; h++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (uint32_t e = 0; e < 2; e++)
-                ptx_fma_f32_to(q->k, of[t][j][2 * h + e], totals[j][e], correction[h],
+                ptx_fma_f32_to(q->g.k, of[t][j][2 * h + e], totals[j][e], correction[h],
                                of[t][j][2 * h + e]);
 }
 
 static void load_first_sums(struct marlin_product *q, uint32_t group, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
-    ptx_kernel *k = q->k;
-    const struct ring_user *u = &q->user;
+    ptx_kernel *k = q->g.k;
+    const struct marlin_totals_place *u = &q->totals_place;
     if (group == 0)
-        gemm_ring_side_wait(k, u->ring, &u->present);
+        gemm_ring_side_wait(k, &q->g.ring, &u->present);
     ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), four[4];
     for (uint32_t j = 0; j < token_groups(q); j++) {
         int offset = (int)((group * token_groups(q) + j) * 64);
@@ -496,7 +495,7 @@ static void first_sums(struct marlin_product *q, uint32_t i, ptx_f32 first[MAX_T
     }
     for (uint32_t j = 0; j < token_groups(q); j++) {
         for (int r = 0; r < 4; r++)
-            first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->k, F32(0)) : F32(0);
+            first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->g.k, F32(0)) : F32(0);
         for (uint32_t step = i; step < i + group_mmas(q) && starts_from_zeros(q); step++)
             mma(q, first[j], q->operands.zero, fragment(q, step, j));
     }
@@ -515,7 +514,7 @@ static void begin_group(struct marlin_product *q, uint32_t i, struct group *g)
             g->correction[t][h] = marlin_emit_correction(q, &q->operands.group, t, h);
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                g->sums[t][j][r] = ptx_mov_f32(q->k, first[0][j][r]);
+                g->sums[t][j][r] = ptx_mov_f32(q->g.k, first[0][j][r]);
     }
 }
 
@@ -534,7 +533,7 @@ static void end_group(struct marlin_product *q, uint32_t i, struct group *g)
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_fma_f32_to(q->k, q->acc[t][j][r], g->sums[t][j][r], g->scale[t][r / 2],
+                ptx_fma_f32_to(q->g.k, q->acc[t][j][r], g->sums[t][j][r], g->scale[t][r / 2],
                                q->acc[t][j][r]);
 }
 
@@ -547,15 +546,15 @@ static void end_reading(struct marlin_product *q, ptx_u32 barrier, struct group 
         add_stored(q);
     else if (are_stored(q) && needs_totals(q))
         load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
-    gemm_ring_release(q->k, q->user.ring, barrier,
-                      gemm_ring_refilled(q->k, q->user.ring, q->user.left, q->user.releases));
+    gemm_ring_release(q->g.k, &q->g.ring, barrier,
+                      gemm_ring_refilled(q->g.k, &q->g.ring, q->g.to_read, q->g.releases));
 }
 
 static void advance(struct marlin_product *q, ptx_u32 slot, uint32_t i, struct group *group)
 {
     if (leaves_slot(q, i)) {
         load_after(q, slot, slot, i, 0);
-        end_reading(q, q->user.place.barrier, group);
+        end_reading(q, q->g.read.barrier, group);
     }
     next_stage(q);
 }
@@ -564,15 +563,15 @@ void marlin_emit_multiply(struct marlin_product *q)
 {
     bool by_group = scales_groups(q), leaves = false;
     uint32_t all = mma_steps(q);
-    ptx_u32 slot = ptx_mov_u32(q->k, read_slot(q));
+    ptx_u32 slot = ptx_mov_u32(q->g.k, read_slot(q));
     struct group group;
     if (are_stored(q)) {
-        q->user.present.slot = slot;
-        q->user.present.barrier = ptx_mov_u32(q->k, q->user.place.barrier);
-        q->user.present.parity = ptx_mov_u32(q->k, q->user.place.parity);
+        q->totals_place.present.slot = slot;
+        q->totals_place.present.barrier = ptx_mov_u32(q->g.k, q->g.read.barrier);
+        q->totals_place.present.parity = ptx_mov_u32(q->g.k, q->g.read.parity);
     }
     if (fills_itself(q))
-        gemm_pipeline_issue(q->k, &q->pipeline);
+        gemm_pipeline_issue(q->g.k, &q->g.pipeline);
     for (uint32_t i = 0; i < all; i++) {
         if (by_group && i % group_mmas(q) == 0)
             begin_group(q, i, &group);
@@ -584,7 +583,7 @@ void marlin_emit_multiply(struct marlin_product *q)
             multiply_load(q, i, p, by_group ? group.sums : q->acc);
         }
         if (i + 1 == all && !leaves && !fills_itself(q))
-            end_reading(q, q->user.held, &group);
+            end_reading(q, q->g.held[0], &group);
         if (by_group && (i + 1) % group_mmas(q) == 0)
             end_group(q, i, &group);
     }
@@ -592,7 +591,7 @@ void marlin_emit_multiply(struct marlin_product *q)
 
 void marlin_emit_finish_sums(struct marlin_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_f32 totals[2][2];
     bool corrects = marlin_corrects_sums(q->spec, q->v), has_units = marlin_code_unit(q, 0) != 1;
     if (has_groups(q) && !has_units)
@@ -613,6 +612,6 @@ void marlin_emit_finish_sums(struct marlin_product *q)
         }
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_mul_f32_to(q->k, q->acc[t][j][r], q->acc[t][j][r], scale[r / 2]);
+                ptx_mul_f32_to(q->g.k, q->acc[t][j][r], q->acc[t][j][r], scale[r / 2]);
     }
 }

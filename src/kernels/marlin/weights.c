@@ -101,7 +101,7 @@ static bool is_half_strip(const struct marlin_product *q)
 
 void marlin_emit_weights_begin(struct marlin_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct weights *w = &q->w;
     uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
     w->codes = ptx_mov_u64(k, U64(0));
@@ -111,34 +111,34 @@ void marlin_emit_weights_begin(struct marlin_product *q)
     w->strip_bytes = ptx_mov_u32(k, U32(CHUNK));
     w->half = marlin_half_varies(q) ? ptx_mov_u32(k, U32(0)) : ptx_and_b32(k, q->along_n, U32(1));
     q->operands.half = marlin_half_varies(q) ? ptx_mov_u32(k, U32(0)) : w->half;
-    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(CHUNK));
-    ptx_u32 codes = ptx_mad_lo_u32(k, q->at.warp, U32(warp_codes(q->v)), lane);
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->g.at.lane, U32(CHUNK));
+    ptx_u32 codes = ptx_mad_lo_u32(k, q->g.at.warp, U32(warp_codes(q->v)), lane);
     w->codes_at = ptx_add_u32(k, codes, U32(a_bytes(q->v)));
     w->step_bytes = tiles(q) * MARLIN_TILE_BYTES;
     if (!groups)
         return;
     uint32_t start = scales_start(q->v), size = groups * MARLIN_SCALES_BYTES;
-    ptx_u32 scales = ptx_mad_lo_u32(k, q->at.warp, U32(size), U32(start));
+    ptx_u32 scales = ptx_mad_lo_u32(k, q->g.at.warp, U32(size), U32(start));
     w->scales_to = ptx_add_u32(k, scales, lane);
-    w->scales_at = ptx_mad_lo_u32(k, q->at.group, U32(CHUNK), scales);
+    w->scales_at = ptx_mad_lo_u32(k, q->g.at.group, U32(CHUNK), scales);
     if (!q->spec->zeros)
         return;
     start = zeros_start(q->spec, q->v), size = groups * MARLIN_ZEROS_BYTES;
-    ptx_u32 zeros = ptx_mad_lo_u32(k, q->at.warp, U32(size), U32(start));
+    ptx_u32 zeros = ptx_mad_lo_u32(k, q->g.at.warp, U32(size), U32(start));
     w->zeros_to = ptx_add_u32(k, zeros, lane);
-    w->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+    w->zeros_at = ptx_mad_lo_u32(k, q->g.at.group, U32(4), zeros);
 }
 
 /* The warp's first packed feature, in units of warp_n. */
 static ptx_u32 columns_of(struct marlin_product *q, ptx_u32 tile_n)
 {
-    return ptx_mad_lo_u32(q->k, tile_n, U32(q->v->wn), q->along_n);
+    return ptx_mad_lo_u32(q->g.k, tile_n, U32(q->v->wn), q->along_n);
 }
 
 /* The warp's strip of packed features. */
 static ptx_u32 strip_of(struct marlin_product *q, ptx_u32 tile_n)
 {
-    return gemm_divide(q->k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
+    return gemm_divide(q->g.k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
 }
 
 bool marlin_half_varies(const struct marlin_product *q)
@@ -149,7 +149,7 @@ bool marlin_half_varies(const struct marlin_product *q)
 void marlin_emit_half(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 half)
 {
     if (marlin_half_varies(q))
-        ptx_and_b32_to(q->k, half, columns_of(q, tile_n), U32(1));
+        ptx_and_b32_to(q->g.k, half, columns_of(q, tile_n), U32(1));
 }
 
 /*
@@ -158,7 +158,7 @@ void marlin_emit_half(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 half)
  */
 static void find_codes(struct marlin_product *q, ptx_u32 odd, ptx_u32 strip)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct weights *w = &q->w;
     enum { STEP = MARLIN_STEP_BYTES, HALF = STEP / 2 };
     ptx_u32 lone = ptx_selp_u32(k, U32(q->v->wn / 2), U32(0), ptx_setp_eq_u32(k, odd, U32(0)));
@@ -172,7 +172,7 @@ static void find_codes(struct marlin_product *q, ptx_u32 odd, ptx_u32 strip)
 
 void marlin_emit_strip(struct marlin_product *q, ptx_u32 tile_n)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct weights *w = &q->w;
     if (!marlin_has_odd_halves(q->v))
         return;
@@ -189,14 +189,14 @@ void marlin_emit_strip(struct marlin_product *q, ptx_u32 tile_n)
 
 void marlin_emit_weights_locate(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 stage)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct weights *w = &q->w;
     const ptxgen_marlin_spec *s = q->spec;
     ptx_u32 strip = strip_of(q, tile_n);
     marlin_emit_half(q, tile_n, w->half);
     ptx_u32 part = ptx_mad_lo_u32(k, stage, U32(q->v->wk), q->along_k);
     ptx_mul_lo_u32_to(k, w->step, part, U32(q->v->steps));
-    ptx_u64 lane = ptx_mul_wide_u32(k, q->at.lane, U32(CHUNK));
+    ptx_u64 lane = ptx_mul_wide_u32(k, q->g.at.lane, U32(CHUNK));
     ptx_u64 codes = ptx_add_u64(k, q->address[MARLIN_CODES], lane);
     if (is_half_strip(q))
         codes = ptx_mad_wide_u32(k, w->half, U32(MARLIN_STEP_BYTES / 2), codes);
@@ -224,14 +224,14 @@ static void copy(struct marlin_product *q, ptx_u32 to, uint32_t to_offset, ptx_u
                  ptx_u32 size)
 {
     if (steps_have_tail(q) || strips_have_tail(q))
-        ptx_cp_async_cg_zfill(q->k, to, (int)to_offset, from, (int)from_offset, CHUNK, size);
+        ptx_cp_async_cg_zfill(q->g.k, to, (int)to_offset, from, (int)from_offset, CHUNK, size);
     else
-        ptx_cp_async_cg(q->k, to, (int)to_offset, from, (int)from_offset, CHUNK);
+        ptx_cp_async_cg(q->g.k, to, (int)to_offset, from, (int)from_offset, CHUNK);
 }
 
 static void send_codes(struct marlin_product *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
 {
-    ptx_u32 to = ptx_add_u32(q->k, slot, q->w.codes_at);
+    ptx_u32 to = ptx_add_u32(q->g.k, slot, q->w.codes_at);
     for (uint32_t t = 0; t < tiles(q); t++)
         copy(q, to, (step * tiles(q) + t) * MARLIN_TILE_BYTES, q->w.codes,
              step * MARLIN_STEP_BYTES + t * MARLIN_TILE_BYTES, size);
@@ -251,18 +251,18 @@ static bool starts_group(const struct marlin_product *q, uint32_t step)
 static void send_groups(struct marlin_product *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
                         ptx_u32 size)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
     ptx_u32 at = step ? ptx_add_u32(k, q->w.step, U32(step)) : q->w.step;
     ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(k, at, rows / MARLIN_STEP) : at;
     ptx_u64 from = ptx_mad_wide_u32(k, group, U32(groups * bytes), strip);
-    ptx_guarded(k, ptx_setp_lt_u32(k, q->at.lane, U32(groups * bytes / CHUNK)))
+    ptx_guarded(k, ptx_setp_lt_u32(k, q->g.at.lane, U32(groups * bytes / CHUNK)))
         copy(q, to, step * groups * bytes, from, 0, size);
 }
 
 void marlin_emit_weights_issue(struct marlin_product *q, ptx_u32 slot)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct weights *w = &q->w;
     uint32_t all = marlin_steps(q->spec), steps = q->v->wk * q->v->steps;
     for (uint32_t step = 0; step < q->v->steps; step++) {
@@ -290,15 +290,15 @@ void marlin_emit_weights_issue(struct marlin_product *q, ptx_u32 slot)
 static void prefetch_groups(struct marlin_product *q, ptx_u64 strip, ptx_u32 step, uint32_t bytes)
 {
     uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
-    ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(q->k, step, rows / MARLIN_STEP) : step;
-    ptx_u64 from = ptx_mad_wide_u32(q->k, group, U32(groups * bytes), strip);
-    ptx_cp_async_bulk_prefetch_L2(q->k, from, 0, U32(groups * bytes));
+    ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(q->g.k, step, rows / MARLIN_STEP) : step;
+    ptx_u64 from = ptx_mad_wide_u32(q->g.k, group, U32(groups * bytes), strip);
+    ptx_cp_async_bulk_prefetch_L2(q->g.k, from, 0, U32(groups * bytes));
 }
 
 /* Prefetches step `i` of the stage whose first step is in register `step`. */
 static void prefetch_step(struct marlin_product *q, ptx_u64 codes, ptx_u32 step, uint32_t i)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
     ptx_if(k, ptx_setp_lt_u32(k, here, U32(marlin_steps(q->spec)))) {
         ptx_cp_async_bulk_prefetch_L2(k, codes, (int)(i * MARLIN_STEP_BYTES),
@@ -312,13 +312,13 @@ static void prefetch_step(struct marlin_product *q, ptx_u64 codes, ptx_u32 step,
 
 void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u32 stage_end)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct weights *w = &q->w;
     uint32_t steps = q->v->wk * q->v->steps;
     ptx_u32 below = ptx_add_u32(k, stage, U32(q->v->stages - 2)), step = ptx_mov_u32(k, w->step);
     ptx_u32 end = ptx_min_u32(k, below, stage_end), at = ptx_mov_u32(k, stage);
     ptx_u32 exists = ptx_min_u32(k, w->strip_bytes, U32(1));
-    ptx_u32 first_lane = ptx_selp_u32(k, exists, U32(0), ptx_setp_eq_u32(k, q->at.lane, U32(0)));
+    ptx_u32 first_lane = ptx_selp_u32(k, exists, U32(0), ptx_setp_eq_u32(k, q->g.at.lane, U32(0)));
     ptx_u64 codes = ptx_mov_u64(k, w->codes);
     ptx_if(k, ptx_setp_ne_u32(k, first_lane, U32(0))) {
         ptx_for(k, at, end, U32(1)) {
@@ -336,32 +336,32 @@ void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u
 void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t step,
                               ptx_u32 words[MAX_TILES][4])
 {
-    ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
+    ptx_u32 at = ptx_add_u32(q->g.k, slot, q->w.codes_at);
     uint32_t past = step * q->w.step_bytes;
     if (step && marlin_has_odd_halves(q->v)) {
-        at = ptx_mad_lo_u32(q->k, q->w.codes_step, U32(step), at);
+        at = ptx_mad_lo_u32(q->g.k, q->w.codes_step, U32(step), at);
         past = 0;
     }
     for (uint32_t t = 0; t < tiles(q); t++)
-        ptx_ld_shared_v4_u32_to(q->k, words[t], at, (int)(past + t * MARLIN_TILE_BYTES));
+        ptx_ld_shared_v4_u32_to(q->g.k, words[t], at, (int)(past + t * MARLIN_TILE_BYTES));
 }
 
 /* Keeps the zero points of the warp's half of a strip, which are one half of the word. */
 static void keep_zeros(struct marlin_product *q, ptx_u32 word, struct scales *s)
 {
     if (is_half_strip(q)) {
-        ptx_u32 shift = ptx_mul_lo_u32(q->k, q->operands.half, U32(16));
-        ptx_shr_u32_to(q->k, s->zeros, word, shift);
+        ptx_u32 shift = ptx_mul_lo_u32(q->g.k, q->operands.half, U32(16));
+        ptx_shr_u32_to(q->g.k, s->zeros, word, shift);
     } else
-        ptx_mov_u32_to(q->k, s->zeros, word);
+        ptx_mov_u32_to(q->g.k, s->zeros, word);
 }
 
 void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group, struct scales *s)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
     if (is_half_strip(q)) {
-        if (!q->user.ring)
+        if (!q->reads_ring)
             at = ptx_mad_lo_u32(k, q->operands.half, U32(CHUNK / 2), at);
         ptx_ld_shared_v2_u32_to(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
     } else
@@ -374,12 +374,12 @@ void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t gr
 
 void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, struct scales *s)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 strip = strip_of(q, tile_n);
     if (strips_have_tail(q)) /* past the last strip, load its scales again; they are not used */
         strip = ptx_min_u32(k, strip, U32(marlin_strips(q->spec) - 1));
     ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
-    ptx_u64 row = ptx_mad_wide_u32(k, q->at.group, U32(CHUNK), at);
+    ptx_u64 row = ptx_mad_wide_u32(k, q->g.at.group, U32(CHUNK), at);
     if (is_half_strip(q)) {
         ptx_u64 half = ptx_mad_wide_u32(k, q->operands.half, U32(CHUNK / 2), row);
         ptx_ld_global_nc_v2_u32_to(k, s->packed, half, 0);
@@ -388,7 +388,7 @@ void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, st
     if (!q->spec->zeros)
         return;
     ptx_u64 zeros = ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
-    ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->at.group, U32(4), zeros);
+    ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->g.at.group, U32(4), zeros);
     keep_zeros(q, ptx_ld_global_nc_u32(k, zeros_row, 0), s);
 }
 
@@ -396,14 +396,14 @@ void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, st
 
 static ptx_f32 widen(struct marlin_product *q, ptx_u16 half)
 {
-    return is_bf16(q) ? ptx_cvt_f32_bf16(q->k, ptx_u16_as_bf16(half))
-                      : ptx_cvt_f32_f16(q->k, ptx_u16_as_f16(half));
+    return is_bf16(q) ? ptx_cvt_f32_bf16(q->g.k, ptx_u16_as_bf16(half))
+                      : ptx_cvt_f32_f16(q->g.k, ptx_u16_as_f16(half));
 }
 
 void marlin_emit_scales_f32(struct marlin_product *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2])
 {
     ptx_u16 halves[2];
-    ptx_unpack_u32(q->k, halves, s->packed[tile]);
+    ptx_unpack_u32(q->g.k, halves, s->packed[tile]);
     scale[0] = widen(q, halves[0]);
     scale[1] = widen(q, halves[1]);
 }
@@ -443,14 +443,14 @@ void marlin_emit_dequantiser_begin(struct marlin_product *q)
     struct dequantiser *d = &q->operands.dequantiser;
     const struct constants *c = &constants[is_bf16(q)];
     bool folds = folds_scales(q), scales = !marlin_scales_sums(q->spec, q->v) && !folds;
-    d->minus_zero = ptx_mov_u32(q->k, U32(0x80008000));
+    d->minus_zero = ptx_mov_u32(q->g.k, U32(0x80008000));
     for (uint32_t i = 0; i < 2 * tiles(q); i++) {
         uint32_t t = i / 2, h = i % 2, zero = c->zero[h] + PTXGEN_W4_SYMMETRIC_ZERO * c->step[h];
-        d->unit[t][h] = !t || folds ? ptx_mov_u32(q->k, U32(c->unit[h] * TWICE)) : d->unit[0][h];
+        d->unit[t][h] = !t || folds ? ptx_mov_u32(q->g.k, U32(c->unit[h] * TWICE)) : d->unit[0][h];
         d->zero[t][h] =
-            !t || folds || q->spec->zeros ? ptx_mov_u32(q->k, U32(zero * TWICE)) : d->zero[0][h];
+            !t || folds || q->spec->zeros ? ptx_mov_u32(q->g.k, U32(zero * TWICE)) : d->zero[0][h];
         if (scales)
-            d->scale[t][h] = ptx_mov_u32(q->k, U32(0));
+            d->scale[t][h] = ptx_mov_u32(q->g.k, U32(0));
     }
 }
 
@@ -460,11 +460,11 @@ static void fma_pair(struct marlin_product *q, ptx_u32 to, ptx_u32 a, ptx_u32 b,
     if (is_bf16(q)) {
         ptx_bf16x2 x = ptx_u32_as_bf16x2(a), y = ptx_u32_as_bf16x2(b), z = ptx_u32_as_bf16x2(c);
         ptx_bf16x2 sum = ptx_u32_as_bf16x2(to);
-        ptx_fma_bf16x2_to(q->k, sum, x, y, z);
+        ptx_fma_bf16x2_to(q->g.k, sum, x, y, z);
     } else {
         ptx_f16x2 x = ptx_u32_as_f16x2(a), y = ptx_u32_as_f16x2(b), z = ptx_u32_as_f16x2(c);
         ptx_f16x2 sum = ptx_u32_as_f16x2(to);
-        ptx_fma_f16x2_to(q->k, sum, x, y, z);
+        ptx_fma_f16x2_to(q->g.k, sum, x, y, z);
     }
 }
 
@@ -481,7 +481,7 @@ static void multiply_pair(struct marlin_product *q, ptx_u32 to, ptx_u32 a, ptx_u
  */
 static void spread(struct marlin_product *q, ptx_u32 packed, uint32_t times, const ptx_u32 to[2])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u16 halves[2];
     if (times) {
         ptx_u32 factor = ptx_mov_u32(k, U32(times));
@@ -497,7 +497,7 @@ static void spread(struct marlin_product *q, ptx_u32 packed, uint32_t times, con
 
 static void set_zero(struct marlin_product *q, const struct scales *s, uint32_t t, uint32_t h, ptx_u32 to)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const struct constants *c = &constants[0];
     ptx_u32 z = ptx_bfe_u32(k, s->zeros, U32(4 * (2 * t + h)), U32(4));
     if (is_bf16(q)) {
@@ -548,7 +548,7 @@ uint32_t marlin_zero_pair(const struct marlin_product *q, uint32_t half)
 
 ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s, uint32_t tile, uint32_t half)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t offset = marlin_code_offset(q->spec);
     float unit = marlin_code_unit(q, half);
     if (!q->spec->zeros)
@@ -561,7 +561,7 @@ ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s,
 /* Masks pair i of a word's codes, and puts it into the mantissa of a constant. */
 static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     bool corrects = marlin_corrects_sums(q->spec, q->v), low = corrects && is_bf16(q);
     uint32_t shift = low ? 4 * i : i == 2 ? 8 : 0;
     uint32_t base = !corrects ? constants[is_bf16(q)].base : low ? 0x4300 : 0;
@@ -583,7 +583,7 @@ void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 wor
             continue;
         if (constants[is_bf16(q)].unit[h] == ONE) {
             ptx_f16x2 pair = ptx_u32_as_f16x2(a[i]), zero = ptx_u32_as_f16x2(d->zero[tile][h]);
-            ptx_add_f16x2_to(q->k, pair, pair, zero);
+            ptx_add_f16x2_to(q->g.k, pair, pair, zero);
         } else
             fma_pair(q, a[i], a[i], d->unit[tile][h], d->zero[tile][h]);
         if (scales)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries of sparse24 with cp.async and mma.sp, yᵀ = w·xᵀ: 16 features are the rows of mma.sp's
- * operand A, which is the sparse one, and 8 tokens the columns of its operand B. A persistent CTA
- * of wn × wm × wk warps walks through its share of the tiles (fixup.h). In a stage of the
- * pipeline each warp copies 32 features by 128 of K of w, and all warps along N share the
- * activations:
+ * The sparse24 kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma.sp's operand A, which is the
+ * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wn × wm × wk
+ * warps, walks through its share of the tiles (gemm/walk.h). In a stage of the pipeline each
+ * warp copies 32 rows by 128 columns of W, and all share the rows of X that go with them:
  *
  *              K: stages ──▶                  warps wn × wm × wk = 2 × 1 × 2
  *            ┌─────────┬─────────┬───
@@ -25,6 +24,8 @@
  */
 #include "emit.h"
 #include "inflate.h"
+
+#include "../gemm/wgmma.h"
 
 /* ---- parameters ---- */
 
@@ -47,28 +48,28 @@ void sparse24_load_params(struct sparse24_product *q)
         [SPARSE24_W_SCALE] = "w_scale", [SPARSE24_BIAS] = "bias", [SPARSE24_RESIDUAL] = "residual",
         [SPARSE24_Y] = "y", [SPARSE24_WORKSPACE] = "workspace", [SPARSE24_X_STRIDE] = "x_stride",
         [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride"};
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (int i = 0; i < SPARSE24_M; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
-    q->m = ptx_param_u32(k, "m");
-    gemm_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->division);
+    q->g.m = ptx_param_u32(k, "m");
+    gemm_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->g.division);
 }
 
 /* ---- the stages of a CTA or a cluster ---- */
 
 void sparse24_find_share(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
-    ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tile_m - 1));
-    q->tiles_m = gemm_divide(k, padded, q->v->tile_m);
-    q->unit = gemm_divide(k, q->at.cta, q->v->cluster);
+    ptx_kernel *k = q->g.k;
+    ptx_u32 padded = ptx_add_u32(k, q->g.m, U32(q->v->tile_m - 1));
+    q->g.tiles_m = gemm_divide(k, padded, q->v->tile_m);
+    q->g.unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
     if (q->v->cluster > 1)
-        q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
-    ptx_u32 next = ptx_add_u32(k, q->unit, U32(1));
-    q->first = gemm_first_stage(k, &q->division, q->unit);
-    q->end = gemm_first_stage(k, &q->division, next);
-    ptx_u32 more = ptx_min_u32(k, next, q->division.extra);
-    q->end_granule = ptx_mad_lo_u32(k, next, q->division.share, more);
+        q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
+    ptx_u32 next = ptx_add_u32(k, q->g.unit, U32(1));
+    q->g.first = gemm_first_stage(k, &q->g.division, q->g.unit);
+    q->g.end = gemm_first_stage(k, &q->g.division, next);
+    ptx_u32 more = ptx_min_u32(k, next, q->g.division.extra);
+    q->end_granule = ptx_mad_lo_u32(k, next, q->g.division.share, more);
 }
 
 /*
@@ -77,13 +78,13 @@ void sparse24_find_share(struct sparse24_product *q)
  */
 struct gemm_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 last = ptx_sub_u32(k, q->end_granule, U32(1));
     ptx_u32 done = ptx_sub_u32(k, last, tile);
     ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, done, units, q->unit);
-    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
-    return gemm_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->tiles_m,
+    ptx_u32 dealt = ptx_mad_lo_u32(k, done, units, q->g.unit);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->g.division.granule, U32(q->g.division.stages));
+    return gemm_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->g.tiles_m,
                        sparse24_tiles_n(q->spec, q->v));
 }
 
@@ -94,7 +95,7 @@ ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage)
 {
     if (q->v->cluster == 1)
         return stage;
-    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), stage);
+    return ptx_mad_lo_u32(q->g.k, q->g.rank, U32(q->g.division.stages), stage);
 }
 
 /* ---- the pipeline's copies ---- */
@@ -102,11 +103,11 @@ ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage)
 static void locate(void *user, const struct gemm_walk *w)
 {
     struct sparse24_product *q = user;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct gemm_place place = sparse24_place_of(q, w->tile);
     ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     ptx_u32 stage = sparse24_stage_of(q, w->stage);
-    gemm_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->m, stage);
+    gemm_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->g.m, stage);
     sparse24_weights_locate(q, place.n, stage);
 }
 
@@ -114,7 +115,7 @@ static void send(void *user, ptx_u32 slot)
 {
     struct sparse24_product *q = user;
     sparse24_weights_send(q, slot);
-    gemm_operand_issue(q->k, &q->x, slot);
+    gemm_operand_issue(q->g.k, &q->x, slot);
 }
 
 /*
@@ -123,13 +124,13 @@ static void send(void *user, ptx_u32 slot)
  */
 static void wait_for_previous(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     if (!sparse24_overlaps(q->plan))
         return;
     ptx_section(k, "weights to the L2, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
-    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
-    gemm_walk_next(k, &q->division, &walk);
+    struct gemm_walk walk = gemm_walk_begin(k, q->g.first, q->g.end);
+    gemm_walk_next(k, &q->g.division, &walk);
     ptx_u32 stage = sparse24_stage_of(q, walk.stage);
     struct gemm_place place = sparse24_place_of(q, walk.tile);
     sparse24_weights_locate(q, place.n, stage);
@@ -141,10 +142,10 @@ static void wait_for_previous(struct sparse24_product *q)
 
 static void find_warp(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
-    q->at = gemm_find_threads(k);
-    q->along_m = q->v->wm == 1 ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wm));
-    ptx_u32 rest = gemm_divide(k, q->at.warp, q->v->wm);
+    ptx_kernel *k = q->g.k;
+    q->g.at = gemm_find_threads(k);
+    q->along_m = q->v->wm == 1 ? U32(0) : ptx_rem_u32(k, q->g.at.warp, U32(q->v->wm));
+    ptx_u32 rest = gemm_divide(k, q->g.at.warp, q->v->wm);
     q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, rest, q->v->wn);
     q->along_n = q->v->wk == 1   ? rest
                  : q->v->wn == 1 ? U32(0)
@@ -158,7 +159,7 @@ static ptx_u64 in_bytes(ptx_kernel *k, ptx_u64 elements, uint32_t element)
 
 static void begin(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     sparse24_load_params(q);
     find_warp(q);
     q->x = (struct gemm_operand){.rows = q->v->tile_m,
@@ -167,60 +168,85 @@ static void begin(struct sparse24_product *q)
                                  .row_bytes = (uint32_t)sparse24_x_bytes(q->spec),
                                  .deep = true};
     ptx_u64 pitch = in_bytes(k, q->address[SPARSE24_X_STRIDE], sparse24_element(q->spec));
-    gemm_operand_begin(k, &q->at, pitch, &q->x);
+    gemm_operand_begin(k, &q->g.at, pitch, &q->x);
     sparse24_weights_begin(q);
     sparse24_operands_begin(q);
 }
 
-static void multiply_part(struct sparse24_product *q, struct gemm_walk *w)
+static void begin_cp_async(struct gemm *g)
 {
-    ptx_section(q->k, "stages: multiply one, send for another");
-    ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
-        ptx_nounroll(q->k);
-        sparse24_multiply(q);
-    }
-}
-
-static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
-                       ptx_module *module)
-{
-    struct sparse24_product *q =
-        &(struct sparse24_product){.spec = &plan->spec, .plan = plan, .v = v};
-    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_sparse24_entry(v));
-    ptx_kernel_reqntid(k, sparse24_threads(v), 1, 1);
-    ptx_kernel_minnctapersm(k, 1);
+    struct sparse24_product *q = sparse24_of(g);
+    const ptxgen_sparse24_variant *v = q->v;
+    ptx_kernel *k = g->k;
     begin(q);
     sparse24_find_share(q);
-    q->pipeline = (struct gemm_pipeline){.stages = v->stages,
+    g->pipeline = (struct gemm_pipeline){.stages = v->stages,
                                          .stage_bytes = sparse24_stage_bytes(q->spec, v),
-                                         .division = &q->division,
+                                         .division = &g->division,
                                          .locate = locate,
                                          .send = send,
                                          .user = q};
     wait_for_previous(q);
-    gemm_pipeline_begin(k, &q->pipeline, q->first, q->end);
-    q->staging =
-        ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
+    gemm_pipeline_begin(k, &g->pipeline, g->first, g->end);
+    q->staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
+}
 
-    sparse24_first_operands(q, q->pipeline.read);
-    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
-    ptx_loop(k, parts) {
-        ptx_nounroll(k);
-        ptx_section(k, "the next part of a tile");
-        gemm_walk_next(k, &q->division, &walk);
-        ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        sparse24_clear(q);
-        multiply_part(q, &walk);
-        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
-        sparse24_output_begin(q);
-        gemm_epilogue_end(&q->output, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
-    }
-    if (v->cluster > 1) {
-        ptx_barrier_cluster_arrive(k);
-        ptx_barrier_cluster_wait(k); /* the other CTA may still read this CTA's sums */
-    }
-    ptx_kernel_end(k);
+static void begin_consumer(struct gemm *g)
+{
+    sparse24_first_operands(sparse24_of(g), g->pipeline.read);
+}
+
+static void clear(struct gemm *g, const struct gemm_part *part)
+{
+    (void)part;
+    sparse24_clear(sparse24_of(g));
+}
+
+static void multiply(struct gemm *g, const struct gemm_part *part)
+{
+    (void)part;
+    sparse24_multiply(sparse24_of(g));
+}
+
+static void epilogue(struct gemm *g, struct gemm_part *part)
+{
+    struct sparse24_product *q = sparse24_of(g);
+    sparse24_output_begin(q);
+    gemm_epilogue_end(&q->output, &part->walk, part->first);
+}
+
+/* The other CTAs of a cluster may still read this one's sums. */
+static void end_consumer(struct gemm *g)
+{
+    if (g->cluster == 1)
+        return;
+    ptx_barrier_cluster_arrive(g->k);
+    ptx_barrier_cluster_wait(g->k);
+}
+
+static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
+                                             .begin_consumer = begin_consumer,
+                                             .clear = clear,
+                                             .multiply = multiply,
+                                             .epilogue = epilogue,
+                                             .end_consumer = end_consumer};
+
+static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
+                       ptx_module *module)
+{
+    bool wgmma = sparse24_is_wgmma(v);
+    struct sparse24_product q = {.g = {.ops = wgmma ? &sparse24_wgmma_ops : &cp_async_ops,
+                                       .name = ptxgen_sparse24_entry(v),
+                                       .consumers = sparse24_threads(v),
+                                       .threads = sparse24_cta_threads(v),
+                                       .ctas = 1,
+                                       .cluster = v->cluster},
+                                 .spec = &plan->spec,
+                                 .plan = plan,
+                                 .v = v};
+    if (wgmma)
+        q.g.registers = gemm_wgmma_registers(sparse24_threads(v) / GEMM_WARPGROUP);
+    gemm_emit_entry(&q.g, module);
 }
 
 ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
@@ -235,13 +261,9 @@ ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t va
             sparse24_emit_inflate(plan, module);
         return status == PTXGEN_OK ? ptx_module_status(module, err) : status;
     }
-    for (uint32_t i = 0; i < plan->variant_count; i++) {
-        const ptxgen_sparse24_variant *v = &plan->variants[i];
-        if (variants >> i & 1 && sparse24_is_wgmma(v))
-            sparse24_emit_wgmma_entry(plan, v, module);
-        else if (variants >> i & 1)
-            emit_entry(plan, v, module);
-    }
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
     gemm_emit_align(module, "sparse24_align", plan->spec.k, sparse24_element(&plan->spec));
     return ptx_module_status(module, err);
 }

@@ -3,9 +3,11 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_EMIT_H
 #define PTXGEN_KERNELS_SPARSE24_EMIT_H
 
-#include "../gemm/operand.h"
+#include "../gemm/boxes.h"
+#include "../gemm/entry.h"
 #include "../gemm/epilogue.h"
-#include "../gemm/pipeline.h"
+#include "../gemm/exchange.h"
+#include "../gemm/operand.h"
 #include "layout.h"
 
 enum {
@@ -29,27 +31,42 @@ struct sparse24_operands {
 };
 
 struct sparse24_product {
-    ptx_kernel *k;
+    struct gemm g;
     const ptxgen_sparse24_spec *spec;
     const ptxgen_sparse24_plan *plan;
     const ptxgen_sparse24_variant *v;
-    struct gemm_threads at;
-    ptx_u32 along_m, along_n, along_k; /* index of the warp along M, N and K */
-    ptx_u64 address[SPARSE24_M];       /* the 64-bit parameters that are used */
-    ptx_u32 m, tiles_m;
-    ptx_u32 unit, rank; /* number of the CTA, or of its cluster and of the CTA in the cluster */
-    ptx_u32 first, end,
-        end_granule; /* the unit's stages [first, end), and the end of its granules */
-    struct gemm_division division;
+    ptx_u32 along_m, along_n, along_k; /* the warp's place in the CTA */
+    ptx_u64 address[SPARSE24_M];       /* parameters of 64 bits, those that are used */
+    ptx_u32 end_granule;               /* of the CTA, or its cluster */
     struct gemm_operand x;
-    ptx_u32 x_lane; /* the lane's offset for loads of x in a stage */
+    ptx_u32 x_lane; /* the lane's offset of x in a stage, for loads */
     struct sparse24_weights w;
-    struct gemm_pipeline pipeline;
-    ptx_u32 staging; /* shared address for sums */
+    ptx_u32 staging; /* shared, for sums */
     struct gemm_epilogue output;
-    ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32; for s8 s32 */
-    struct sparse24_operands operands;
+    ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
+    struct sparse24_operands operands; /* of mma.sp */
+
+    /* wgmma.sp, on copies in bulk. */
+    struct gemm_boxes boxes; /* of x */
+    struct gemm_exchange exchange;
+    struct sparse24_producer {
+        struct gemm_producer p;
+        ptx_u64 strip;       /* the first strip of the tile's rows of w */
+        ptx_u32 row;         /* the CTA's first row of x */
+        ptx_u32 strips_left; /* of w, after the first */
+        ptx_u64 policy;      /* of the L2, for weights */
+        ptx_pred weights;    /* whether the thread copies weights, else x */
+        ptx_u32 ahead;       /* stages of weights that do not wait for the kernel ahead */
+    } producer;
+    ptx_pred accumulate;             /* "always" */
+    ptx_u32 a_at, metadata_at, x_at; /* the lane's, in a stage; the warpgroup's of x */
+    ptx_u32 a[2][SPARSE24_TILES][4]; /* of the present mma step and the next */
+    ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
 };
+static inline struct sparse24_product *sparse24_of(struct gemm *g)
+{
+    return (struct sparse24_product *)g;
+}
 
 static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
 {
@@ -84,10 +101,24 @@ struct gemm_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
 /* The number of the CTA's stage `stage` of a tile among all of the tile's stages along K. */
 ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage);
 
-/* ---- hopper.c ---- */
+/* ---- bulk.c ---- */
 
-void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
-                               ptx_module *module);
+/* Bytes of a strip in a stage of copies in bulk: a block for each warpgroup along K. */
+static inline uint32_t sparse24_strip_stage_bytes(const struct sparse24_product *q)
+{
+    return q->v->wk * sparse24_block_bytes(q->spec);
+}
+/*
+ * Sets up the ring, by the warp that copies weights, which does not wait until others know of it.
+ * The others wait at one place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for
+ * divergence.
+ */
+void sparse24_begin_ring(struct sparse24_product *q);
+void sparse24_produce(struct gemm *g);
+
+/* ---- wgmma.c ---- */
+
+extern const struct gemm_ops sparse24_wgmma_ops;
 
 /* ---- weights.c ---- */
 

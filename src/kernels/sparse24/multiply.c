@@ -43,7 +43,7 @@ struct bases {
 
 static struct bases find_bases(struct sparse24_product *q, ptx_u32 slot, ptx_u32 word)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_m * GEMM_BLOCK_BYTES;
     struct bases b = {.x = ptx_mad_lo_u32(k, word, U32(x_bytes), slot)};
     b.weights = ptx_mad_lo_u32(k, word, U32(pieces * SPARSE24_PIECE), slot);
@@ -59,7 +59,7 @@ static uint32_t warp_tiles(const struct sparse24_product *q)
 /* The lane's offset in a stage for the first block of the warp's K and the first of its tokens. */
 static ptx_u32 find_x_lane(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t blocks = mma_steps(q) * SPARSE24_MMA_BYTES / GEMM_BLOCK_BYTES;
     ptx_u32 lane = gemm_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
     if (q->v->wm == 1)
@@ -72,10 +72,10 @@ void sparse24_operands_begin(struct sparse24_product *q)
     q->x_lane = find_x_lane(q);
     struct sparse24_operands *o = &q->operands;
     for (int i = 0; i < 2; i++)
-        gemm_new_registers(q->k, o->x[i], 4);
+        gemm_new_registers(q->g.k, o->x[i], 4);
     for (uint32_t t = 0; t < warp_tiles(q); t++)
-        gemm_new_registers(q->k, o->a[t], 4);
-    gemm_new_registers(q->k, o->metadata, warp_tiles(q));
+        gemm_new_registers(q->g.k, o->a[t], 4);
+    gemm_new_registers(q->g.k, o->metadata, warp_tiles(q));
 }
 
 /* Issues load p of mma step i: the tokens of group p. */
@@ -85,10 +85,10 @@ static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i
         BLOCK_MMAS = GEMM_BLOCK_BYTES / SPARSE24_MMA_BYTES,
         MMA_STEPS = SPARSE24_MMA_BYTES / 32
     };
-    ptx_u32 lane = ptx_add_u32(q->k, b->x, q->x_lane);
-    ptx_u32 step = gemm_operand_step(q->k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
+    ptx_u32 lane = ptx_add_u32(q->g.k, b->x, q->x_lane);
+    ptx_u32 step = gemm_operand_step(q->g.k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
     uint32_t row8 = i / BLOCK_MMAS * q->v->tile_m / 8 + p;
-    gemm_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
+    gemm_operand_load_to(q->g.k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 
 /* Loads operand A of tile t in mma step i. */
@@ -117,7 +117,7 @@ void sparse24_clear(struct sparse24_product *q)
 {
     for (uint32_t t = 0; t < warp_tiles(q); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            gemm_new_registers(q->k, q->acc[t][j], 4);
+            gemm_new_registers(q->g.k, q->acc[t][j], 4);
 }
 
 /* ---- products ---- */
@@ -131,7 +131,7 @@ static bool has_ordered_metadata(const ptx_target *target)
 static void mma_16(struct sparse24_product *q, const ptx_u32 acc[4], const ptx_u32 a[4],
                    const ptx_u32 b[4], ptx_u32 metadata, int selector)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     bool ordered = has_ordered_metadata(&q->plan->target.ptx);
     ptx_f32 c[4];
     for (int r = 0; r < 4; r++)
@@ -153,9 +153,9 @@ static void mma_s8(struct sparse24_product *q, const ptx_u32 acc[4], const ptx_u
     for (int r = 0; r < 4; r++)
         c[r] = ptx_u32_as_s32(acc[r]);
     if (has_ordered_metadata(&q->plan->target.ptx))
-        ptx_mma_spo_m16n8k64_s32_s8_s8_to(q->k, c, a, b, c, metadata, 0);
+        ptx_mma_spo_m16n8k64_s32_s8_s8_to(q->g.k, c, a, b, c, metadata, 0);
     else
-        ptx_mma_sp_m16n8k64_s32_s8_s8_to(q->k, c, a, b, c, metadata, 0);
+        ptx_mma_sp_m16n8k64_s32_s8_s8_to(q->g.k, c, a, b, c, metadata, 0);
 }
 
 /* Multiplies tile t by token group p in mma step i. */
@@ -202,7 +202,7 @@ static void multiply_step(struct sparse24_product *q, const struct bases *presen
 
 static void multiply_words(struct sparse24_product *q, ptx_u32 slot)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t last = text_steps(q) - 1;
     ptx_u32 word = ptx_mov_u32(k, U32(0));
     ptx_for(k, word, U32(SPARSE24_WORDS), U32(1)) {
@@ -211,17 +211,17 @@ static void multiply_words(struct sparse24_product *q, ptx_u32 slot)
         for (uint32_t i = 0; i < last; i++)
             multiply_step(q, &present, NULL, i);
         ptx_if(k, ptx_setp_eq_u32(k, word, U32(SPARSE24_WORDS - 1)))
-            gemm_pipeline_next(k, &q->pipeline);
-        struct bases next = find_bases(q, q->pipeline.read, ptx_xor_b32(k, word, U32(1)));
+            gemm_pipeline_next(k, &q->g.pipeline);
+        struct bases next = find_bases(q, q->g.pipeline.read, ptx_xor_b32(k, word, U32(1)));
         multiply_step(q, &present, &next, last);
     }
 }
 
 void sparse24_multiply(struct sparse24_product *q)
 {
-    ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
+    ptx_u32 slot = ptx_mov_u32(q->g.k, q->g.pipeline.read);
     uint32_t steps = mma_steps(q);
-    gemm_pipeline_issue(q->k, &q->pipeline);
+    gemm_pipeline_issue(q->g.k, &q->g.pipeline);
     if (text_steps(q) < steps) {
         multiply_words(q, slot);
         return;
@@ -229,7 +229,7 @@ void sparse24_multiply(struct sparse24_product *q)
     const struct bases present = {slot, slot, slot};
     for (uint32_t i = 0; i + 1 < steps; i++)
         multiply_step(q, &present, NULL, i);
-    gemm_pipeline_next(q->k, &q->pipeline);
-    const struct bases next = {q->pipeline.read, q->pipeline.read, q->pipeline.read};
+    gemm_pipeline_next(q->g.k, &q->g.pipeline);
+    const struct bases next = {q->g.pipeline.read, q->g.pipeline.read, q->g.pipeline.read};
     multiply_step(q, &present, &next, steps - 1);
 }

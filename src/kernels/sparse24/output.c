@@ -18,7 +18,7 @@ static void scale_s32(void *user, const struct gemm_epilogue_place *at, const pt
                       ptx_f32 *v)
 {
     const struct sparse24_product *q = user;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u64 of_row = ptx_mad_wide_u32(k, at->row, U32(4), q->address[SPARSE24_X_SCALE]);
     ptx_u64 of_columns = ptx_mad_wide_u32(k, at->column, U32(4), q->address[SPARSE24_W_SCALE]);
     ptx_f32 row_scale = ptx_ld_global_nc_f32(k, of_row, 0);
@@ -33,13 +33,13 @@ static void locate(void *user, ptx_u32 tile, struct gemm_epilogue *o)
 {
     struct sparse24_product *q = user;
     struct gemm_place place = sparse24_place_of(q, tile);
-    o->first_row = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tile_m));
+    o->first_row = ptx_mul_lo_u32(q->g.k, place.m, U32(q->v->tile_m));
     if (sparse24_exchanges(q->v)) {
         uint32_t rows = sparse24_finished_rows(q->v);
-        ptx_u32 own = ptx_mad_lo_u32(q->k, q->rank, U32(rows), o->first_row);
-        o->first_row = ptx_min_u32(q->k, own, q->m);
+        ptx_u32 own = ptx_mad_lo_u32(q->g.k, q->g.rank, U32(rows), o->first_row);
+        o->first_row = ptx_min_u32(q->g.k, own, q->g.m);
     }
-    o->first_column = ptx_mul_lo_u32(q->k, place.n, U32(sparse24_tile_n(q->v)));
+    o->first_column = ptx_mul_lo_u32(q->g.k, place.n, U32(sparse24_tile_n(q->v)));
 }
 
 ptx_u32 sparse24_accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -50,19 +50,19 @@ ptx_u32 sparse24_accumulator(const void *from, uint32_t t, uint32_t j, uint32_t 
 
 void sparse24_output_begin(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const ptxgen_sparse24_spec *s = q->spec;
     const ptxgen_sparse24_variant *v = q->v;
     bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
     q->output = (struct gemm_epilogue){
         .k = k,
-        .at = &q->at,
-        .division = &q->division,
+        .at = &q->g.at,
+        .division = &q->g.division,
         .type = (ptxgen_element)s->y_type,
         .activation = (ptxgen_activation)s->activation,
         .has_bias = s->bias,
         .has_residual = s->residual,
-        .m = q->m,
+        .m = q->g.m,
         .n = s->n,
         .y = q->address[SPARSE24_Y],
         .y_stride = q->address[SPARSE24_Y_STRIDE],
@@ -80,7 +80,7 @@ void sparse24_output_begin(struct sparse24_product *q)
                  .alone = sparse24_warps_are_alone(v),
                  .integer = integer,
                  .ctas = v->cluster > 1 && !exchanges ? v->cluster : 0,
-                 .rank = q->rank,
+                 .rank = q->g.rank,
                  .pass_m = v->pass_m,
                  .staging = q->staging},
         .along = q->along_n,
@@ -98,6 +98,6 @@ void sparse24_output_begin(struct sparse24_product *q)
     ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
                                    U64(sparse24_partials_offset(q->plan)));
     if (!exchanges)
-        gemm_partials_begin(k, &q->at, partials, &q->output.partials);
+        gemm_partials_begin(k, &q->g.at, partials, &q->output.partials);
     gemm_epilogue_begin(&q->output);
 }

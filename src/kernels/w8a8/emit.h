@@ -4,8 +4,8 @@
 #define PTXGEN_W8A8_EMIT_H
 
 #include "../gemm/emit.h"
+#include "../gemm/entry.h"
 #include "../gemm/operand.h"
-#include "../gemm/pipeline.h"
 #include "../gemm/fixup.h"
 #include "../gemm/sums.h"
 #include "layout.h"
@@ -175,20 +175,30 @@ struct part {
     struct row_token ahead[MOST_ROUNDS];
 };
 
+struct product;
+/* wgmma_output.c: outputs of tiles whose tokens are wgmma's M. */
+struct direct {
+    struct product *q;
+    ptx_pred aligned; /* pairs of columns, or whole blocks, may be stored at once */
+    ptx_u32 column;   /* the lane's first column in a tile */
+    struct row_token tokens[2];
+    ptx_u64 y[2]; /* addresses of the outputs of the tokens in that column */
+    /* The lane's first feature of a tile, the features from that one on, and their scales. */
+    ptx_u32 n;
+    ptx_s32 left;
+    ptx_f32 scale[MAX_TOKEN_TILES][2];
+};
+
 struct product {
-    ptx_kernel *k;
+    struct gemm g;
     const ptxgen_w8a8_plan *plan;
     const ptxgen_w8a8_spec *spec;
     const ptxgen_w8a8_variant *v;
     bool wide; /* the work type is f64 */
-    struct gemm_threads at;
     ptx_u32 along_n, along_m, along_k; /* the warp's place */
     ptx_u64 address[W8A8_X_STRIDE];    /* those parameters of 64 bits that are used */
-    ptx_u32 x_stride, y_stride, m, tiles_m;
-    struct gemm_division division;
-    ptx_u32 unit, rank; /* the CTA or cluster that has a share, and the CTA's rank in the cluster */
-    ptx_u32 first, end, first_granule; /* the unit's stages and its first granule */
-    struct gemm_pipeline pipeline;
+    ptx_u32 x_stride, y_stride;
+    ptx_u32 first_granule; /* of the CTA, or its cluster */
     bool issues_codes;          /* the codes of a stage are issued with its weights */
     bool rotates;               /* see w8a8_rotates: */
     ptx_u32 rotation;           /* the stage that tiles begin with */
@@ -204,7 +214,21 @@ struct product {
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
     ptx_u32 resident_lane, resident_end; /* where the lane's addresses of ldmatrix start and end */
     ptx_s32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES][4];
+
+    /* wgmma, on copies in bulk. */
+    ptx_u64 w_map, codes_map;
+    uint32_t w_block, codes_block; /* bytes of a block of 128 bytes of K, in a stage */
+    uint32_t codes_offset;         /* of the codes in a stage, behind w */
+    uint32_t lag;           /* groups of products that are in flight behind the newest */
+    ptx_u32 w_at, codes_at; /* from the start of a stage to the warpgroup's rows and codes */
+    ptx_pred always;
+    ptx_pred producer; /* whether the thread is the one that issues copies */
+    struct direct direct;
 };
+static inline struct product *w8a8_of(struct gemm *g)
+{
+    return (struct product *)g;
+}
 
 /* Tiles of 16 features, and tiles of 8 tokens, of a warp. */
 static inline uint32_t feature_tiles(const struct product *q)
@@ -260,18 +284,6 @@ struct work w8a8_finish(struct product *q, const struct row_token *t, const stru
 void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v);
 void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);
 
-/* wgmma_output.c: outputs of tiles whose tokens are wgmma's M. */
-struct direct {
-    struct product *q;
-    ptx_pred aligned; /* pairs of columns, or whole blocks, may be stored at once */
-    ptx_u32 column;   /* the lane's first column in a tile */
-    struct row_token tokens[2];
-    ptx_u64 y[2]; /* addresses of the outputs of the tokens in that column */
-    /* The lane's first feature of a tile, the features from that one on, and their scales. */
-    ptx_u32 n;
-    ptx_s32 left;
-    ptx_f32 scale[MAX_TOKEN_TILES][2];
-};
 void w8a8_begin_direct(struct product *q, struct direct *d);
 /* Makes a tile the current one, and loads the scales of its first outputs. */
 void w8a8_locate_direct(struct direct *d, struct gemm_place place);
@@ -286,11 +298,7 @@ void w8a8_count_tiles(struct product *q);
 void w8a8_find_share(struct product *q);
 void w8a8_new_sums(struct product *q);
 ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align);
-/* wgmma.c: the entry of a variant with wgmma. */
-void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
-                     ptx_module *module);
-/* The entry of a variant with mma.sync. */
-void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
-                       ptx_module *module);
+/* wgmma.c */
+extern const struct gemm_ops w8a8_wgmma_ops;
 
 #endif

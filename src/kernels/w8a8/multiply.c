@@ -22,13 +22,13 @@ void w8a8_begin_operands(struct product *q)
     struct operands *o = &q->operands;
     for (int i = 0; i < 2; i++) {
         for (uint32_t t = 0; t < feature_tiles(q); t++)
-            gemm_new_registers(q->k, o->w[i][t], 4);
-        gemm_new_registers(q->k, o->codes[i], 4);
+            gemm_new_registers(q->g.k, o->w[i][t], 4);
+        gemm_new_registers(q->g.k, o->codes[i], 4);
     }
-    gemm_new_registers(q->k, &o->w_lane, 1);
-    gemm_new_registers(q->k, &o->w_step, 1);
-    gemm_new_registers(q->k, &o->codes_lane, 1);
-    gemm_new_registers(q->k, &o->codes_step, 1);
+    gemm_new_registers(q->g.k, &o->w_lane, 1);
+    gemm_new_registers(q->g.k, &o->w_step, 1);
+    gemm_new_registers(q->g.k, &o->codes_lane, 1);
+    gemm_new_registers(q->g.k, &o->codes_step, 1);
 }
 
 /* ---- loads ---- */
@@ -36,8 +36,8 @@ void w8a8_begin_operands(struct product *q)
 static void find_lane(struct product *q, const struct gemm_operand *o, ptx_u32 slot, ptx_u32 along,
                       uint32_t rows, ptx_u32 to)
 {
-    ptx_u32 lane = gemm_operand_lane(q->k, o, slot, q->along_k);
-    ptx_mad_lo_u32_to(q->k, to, along, U32(rows * GEMM_BLOCK_BYTES), lane);
+    ptx_u32 lane = gemm_operand_lane(q->g.k, o, slot, q->along_k);
+    ptx_mad_lo_u32_to(q->g.k, to, along, U32(rows * GEMM_BLOCK_BYTES), lane);
 }
 
 static void find_w_lane(struct product *q, ptx_u32 slot)
@@ -48,7 +48,7 @@ static void find_w_lane(struct product *q, ptx_u32 slot)
 
 static void find_codes_lane(struct product *q, ptx_u32 slot)
 {
-    ptx_u32 behind = ptx_add_u32(q->k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
+    ptx_u32 behind = ptx_add_u32(q->g.k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
     find_lane(q, &q->codes, behind, q->along_m, token_tiles(q) * W8A8_TILE_TOKENS,
               q->operands.codes_lane);
 }
@@ -56,7 +56,7 @@ static void find_codes_lane(struct product *q, ptx_u32 slot)
 /* Loads tile t of features of step `step` of the stage at `slot`. */
 static void load_features(struct product *q, ptx_u32 slot, uint32_t step, uint32_t t)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct operands *o = &q->operands;
     if (t == 0 && step == 0)
         find_w_lane(q, slot);
@@ -68,7 +68,7 @@ static void load_features(struct product *q, ptx_u32 slot, uint32_t step, uint32
 /* Loads resident codes, a stage further each time and from the first again after the last. */
 static void load_resident(struct product *q, uint32_t step)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct operands *o = &q->operands;
     if (step % 2)
         return;
@@ -83,7 +83,7 @@ static void load_resident(struct product *q, uint32_t step)
 /* Issues load p of codes of step `step` of the stage at `slot`. */
 static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t p)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct operands *o = &q->operands;
     if (q->v->fused) {
         load_resident(q, step);
@@ -101,23 +101,23 @@ void w8a8_clear_operands(struct product *q)
     struct operands *o = &q->operands;
     for (uint32_t t = 0; t < feature_tiles(q); t++)
         for (int r = 0; r < 4; r++)
-            ptx_mov_u32_to(q->k, o->w[0][t][r], U32(0));
+            ptx_mov_u32_to(q->g.k, o->w[0][t][r], U32(0));
     for (int r = 0; r < 4; r++)
-        ptx_mov_u32_to(q->k, o->codes[0][r], U32(0));
-    ptx_mov_u32_to(q->k, o->w_lane, U32(0));
-    ptx_mov_u32_to(q->k, o->codes_lane, U32(0));
-    ptx_mov_u32_to(q->k, o->codes_step, U32(0));
+        ptx_mov_u32_to(q->g.k, o->codes[0][r], U32(0));
+    ptx_mov_u32_to(q->g.k, o->w_lane, U32(0));
+    ptx_mov_u32_to(q->g.k, o->codes_lane, U32(0));
+    ptx_mov_u32_to(q->g.k, o->codes_step, U32(0));
 }
 
 void w8a8_first_operands(struct product *q)
 {
     if (q->v->fused) { /* one stage before the first */
-        ptx_u32 first = ptx_mad_lo_u32(q->k, q->rotation, U32(w8a8_depth(q->v)), q->resident_lane);
-        ptx_sub_u32_to(q->k, q->operands.codes_lane, first, U32(w8a8_depth(q->v)));
+        ptx_u32 first = ptx_mad_lo_u32(q->g.k, q->rotation, U32(w8a8_depth(q->v)), q->resident_lane);
+        ptx_sub_u32_to(q->g.k, q->operands.codes_lane, first, U32(w8a8_depth(q->v)));
     }
-    load_codes(q, q->pipeline.read, 0, 0);
+    load_codes(q, q->g.pipeline.read, 0, 0);
     for (uint32_t t = 0; t < feature_tiles(q); t++)
-        load_features(q, q->pipeline.read, 0, t);
+        load_features(q, q->g.pipeline.read, 0, t);
 }
 
 /* ---- products ---- */
@@ -125,7 +125,7 @@ void w8a8_first_operands(struct product *q)
 static void multiply_tokens(struct product *q, uint32_t step, const ptx_u32 *codes, uint32_t tile)
 {
     for (uint32_t t = 0; t < feature_tiles(q); t++)
-        ptx_mma_m16n8k32_s32_s8_s8_to(q->k, q->acc[t][tile], q->operands.w[step % 2][t], codes,
+        ptx_mma_m16n8k32_s32_s8_s8_to(q->g.k, q->acc[t][tile], q->operands.w[step % 2][t], codes,
                                       q->acc[t][tile]);
 }
 
@@ -158,9 +158,9 @@ void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
 {
     for (uint32_t step = 0; step < STEPS; step++) {
         if (step + 1 == STEPS)
-            gemm_pipeline_next(q->k, &q->pipeline);
+            gemm_pipeline_next(q->g.k, &q->g.pipeline);
         for (uint32_t p = 0; p < loads_of_step(q); p++) {
-            prepare_next(q, slot, q->pipeline.read, step, p);
+            prepare_next(q, slot, q->g.pipeline.read, step, p);
             multiply_load(q, step, p);
         }
     }

@@ -46,7 +46,7 @@ static uint32_t y_bytes(const struct product *q)
 /* Whether chunks that start at multiples of 8 features may be accessed in parts of 16 bytes. */
 static ptx_pred find_aligned(struct product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u64 all = ptx_mul_wide_u32(k, q->y_stride, U32(y_bytes(q)));
     all = ptx_or_b64(k, all, q->address[W8A8_Y]);
     all = ptx_or_b64(k, all, q->address[W8A8_W_SCALE]);
@@ -60,7 +60,7 @@ static ptx_pred find_aligned(struct product *q)
 
 void w8a8_begin_output(struct product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct gemm_sums *s = &q->sums;
     *s = (struct gemm_sums){.staging = s->staging,
                             .tile_m = w8a8_columns(q->v),
@@ -70,26 +70,26 @@ void w8a8_begin_output(struct product *q)
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
     s->width = gemm_chunk_width(s->pass_m * s->tile_n, w8a8_consumer_threads(q->v));
-    gemm_sums_begin(k, &q->at, q->along_n, q->along_k, s);
+    gemm_sums_begin(k, &q->g.at, q->along_n, q->along_k, s);
     ptx_u32 above =
         ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * gemm_sums_pitch(s->tile_n)));
     s->lane = ptx_add_u32(k, s->lane, above);
     if (q->v->cluster > 1) {
         q->others = *s;
         q->others.remote = true;
-        ptx_u32 other = ptx_xor_b32(k, q->rank, U32(1));
+        ptx_u32 other = ptx_xor_b32(k, q->g.rank, U32(1));
         q->others.staging = ptx_mapa_shared_cluster_u32(k, s->staging, other);
     } else if (!q->v->fused && !w8a8_is_wgmma(q->v)) {
         q->partials.threads = w8a8_consumer_threads(q->v);
         q->partials.fragments = feature_tiles(q) * token_tiles(q);
         q->partials.integer = true;
-        gemm_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
+        gemm_partials_begin(k, &q->g.at, q->address[W8A8_PARTIALS], &q->partials);
     }
     uint32_t chunks = s->tile_n / s->width;
-    ptx_u32 in_row = ptx_and_b32(k, q->at.thread, U32(chunks - 1));
-    q->part.row = gemm_divide(k, q->at.thread, chunks);
+    ptx_u32 in_row = ptx_and_b32(k, q->g.at.thread, U32(chunks - 1));
+    q->part.row = gemm_divide(k, q->g.at.thread, chunks);
     if (q->v->cluster > 1)
-        q->part.row = ptx_mad_lo_u32(k, q->rank, U32(own_rows(q)), q->part.row);
+        q->part.row = ptx_mad_lo_u32(k, q->g.rank, U32(own_rows(q)), q->part.row);
     q->part.column = ptx_mul_lo_u32(k, in_row, U32(s->width));
     if (has_vectors(q))
         q->aligned = find_aligned(q);
@@ -110,19 +110,19 @@ static uint32_t passes(const struct product *q)
 
 static ptx_u64 of_column(struct product *q, enum w8a8_param param, ptx_u32 n, uint32_t bytes)
 {
-    return ptx_mad_wide_u32(q->k, n, U32(bytes), q->address[param]);
+    return ptx_mad_wide_u32(q->g.k, n, U32(bytes), q->address[param]);
 }
 
 static void load_eight(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
     ptx_u64 from = of_column(q, param, q->part.n, 4);
     for (int i = 0; i < 8; i += 4)
-        ptx_ld_global_v4_u32_to(q->k, to + i, from, 4 * i);
+        ptx_ld_global_v4_u32_to(q->g.k, to + i, from, 4 * i);
 }
 
 static ptx_pred has_column(struct product *q, uint32_t i)
 {
-    return ptx_setp_gt_s32(q->k, q->part.left, S32((int32_t)i));
+    return ptx_setp_gt_s32(q->g.k, q->part.left, S32((int32_t)i));
 }
 
 /*
@@ -131,7 +131,7 @@ static ptx_pred has_column(struct product *q, uint32_t i)
  */
 static void load_columns(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (uint32_t i = 0; i < width(q); i++)
         to[i] = ptx_mov_u32(k, U32(0));
     if (has_vectors(q)) {
@@ -148,7 +148,7 @@ static void load_columns(struct product *q, enum w8a8_param param, ptx_u32 to[8]
 /* The tile's token whose sums are in row `row` of the pass; warps along M divide a pass. */
 static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t share = q->sums.pass_m / q->v->wm;
     ptx_u32 along = gemm_divide(k, row, share), in_share = gemm_remainder(k, row, share);
     ptx_u32 token = ptx_mad_lo_u32(k, pass, U32(share), in_share);
@@ -157,7 +157,7 @@ static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 
 void w8a8_load_token(struct product *q, struct row_token *t)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     bool shared = q->v->fused, zeros = q->spec->asymmetric;
     uint32_t bytes = w8a8_work_bytes(q->spec);
     ptx_u32 here = U32(0), zero_here = U32(0);
@@ -188,13 +188,13 @@ void w8a8_load_token(struct product *q, struct row_token *t)
 /* The token of the row, and whether the thread has outputs to finish there. */
 static struct row_token find_token(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct part *p = &q->part;
     struct row_token t = {.row = row};
     ptx_pred has_columns = ptx_setp_gt_s32(k, p->left, S32(0));
     if (rows_at_once(q) > own_rows(q)) {
         uint32_t threads = w8a8_consumer_threads(q->v) / rows_at_once(q) * own_rows(q);
-        has_columns = ptx_setp_bool_lt_u32(k, q->at.thread, U32(threads), has_columns);
+        has_columns = ptx_setp_bool_lt_u32(k, q->g.at.thread, U32(threads), has_columns);
     }
     ptx_u32 token = token_of(q, pass, row);
     t.exists = ptx_setp_bool_lt_u32(k, token, p->tokens, has_columns);
@@ -205,7 +205,7 @@ static struct row_token find_token(struct product *q, ptx_u32 pass, ptx_u32 row)
 /* Loads the scales and zero points of the tokens that the thread finishes in a pass. */
 static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *tokens)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (uint32_t i = 0; i < rounds(q); i++) {
         struct row_token *t = &tokens[i];
         ptx_u32 row = q->part.row;
@@ -218,7 +218,7 @@ static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *token
 
 static void store_eight(struct product *q, ptx_u64 y, const ptx_f32 v[8])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 words[8];
     bool is_f32 = q->spec->y_type == PTXGEN_F32, is_bf16 = q->spec->y_type == PTXGEN_BF16;
     for (int i = 0; i < 8 && is_f32; i++)
@@ -233,7 +233,7 @@ static void store_eight(struct product *q, ptx_u64 y, const ptx_f32 v[8])
 
 void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     int offset = (int)(i * y_bytes(q));
     if (q->spec->y_type == PTXGEN_F32)
         ptx_st_global_f32(k, y, offset, v);
@@ -246,9 +246,9 @@ void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v)
 void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v)
 {
     if (q->spec->y_type == PTXGEN_F64)
-        ptx_st_global_f64(q->k, y, (int)(8 * i), v.d);
+        ptx_st_global_f64(q->g.k, y, (int)(8 * i), v.d);
     else
-        w8a8_store_f32(q, y, i, q->wide ? ptx_cvt_f32_f64(q->k, v.d) : v.f);
+        w8a8_store_f32(q, y, i, q->wide ? ptx_cvt_f32_f64(q->g.k, v.d) : v.f);
 }
 
 /* An array's elements for the columns: those loaded ahead, or else loaded here. */
@@ -258,7 +258,7 @@ static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const
     if (loads_ahead(q))
         return ahead;
     if (has_vectors(q)) {
-        gemm_new_registers(q->k, here, GEMM_SUMS_WIDTH);
+        gemm_new_registers(q->g.k, here, GEMM_SUMS_WIDTH);
         load_eight(q, param, here);
     } else
         load_columns(q, param, here);
@@ -269,18 +269,18 @@ static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const
 static void load_sums(struct product *q, const struct row_token *t, ptx_u32 sums[GEMM_SUMS_WIDTH])
 {
     ptx_u32 more[GEMM_SUMS_WIDTH];
-    gemm_sums_load(q->k, &q->sums, t->row, q->part.column, sums);
+    gemm_sums_load(q->g.k, &q->sums, t->row, q->part.column, sums);
     if (q->v->cluster == 1)
         return;
-    gemm_sums_load(q->k, &q->others, t->row, q->part.column, more);
+    gemm_sums_load(q->g.k, &q->others, t->row, q->part.column, more);
     for (uint32_t i = 0; i < width(q); i++)
-        sums[i] = ptx_add_u32(q->k, sums[i], more[i]);
+        sums[i] = ptx_add_u32(q->g.k, sums[i], more[i]);
 }
 
 struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
                         ptx_s32 acc)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     if (q->spec->asymmetric)
         acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), c->sum, acc);
     struct work v = work_mul(k, q->wide, work_of_s32(k, q->wide, acc), t->scale);
@@ -291,7 +291,7 @@ struct work w8a8_finish(struct product *q, const struct row_token *t, const stru
 /* Finishes all columns of the thread at once. */
 static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const struct columns *ahead = &q->part.columns;
     ptx_u32 sums[GEMM_SUMS_WIDTH], here[3][GEMM_SUMS_WIDTH];
     const ptx_u32 *scale, *bias = here[1], *sum = here[2];
@@ -323,7 +323,7 @@ static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y
 /* The sum at `place` among those of a CTA. */
 static ptx_s32 load_sum(struct product *q, const struct gemm_sums *s, ptx_u32 place)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 at = ptx_add_u32(k, s->staging, place);
     ptx_s32 sum = S32(0);
     for (uint32_t w = 0; w < s->wk; w++) {
@@ -338,7 +338,7 @@ static ptx_s32 load_sum(struct product *q, const struct gemm_sums *s, ptx_u32 pl
 static struct work finish_column(struct product *q, const struct row_token *t, ptx_u32 place,
                                  ptx_u32 n)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t bytes = w8a8_work_bytes(q->spec);
     ptx_s32 acc = load_sum(q, &q->sums, place);
     if (q->v->cluster > 1)
@@ -354,7 +354,7 @@ static struct work finish_column(struct product *q, const struct row_token *t, p
 
 static void finish_columns(struct product *q, const struct row_token *t, ptx_u64 first_y)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 line = ptx_mul_lo_u32(k, t->row, U32(gemm_sums_pitch(q->sums.tile_n)));
     ptx_u32 place = ptx_mad_lo_u32(k, q->part.column, U32(4), line);
     ptx_u32 n = ptx_mov_u32(k, q->part.n);
@@ -371,7 +371,7 @@ static void finish_columns(struct product *q, const struct row_token *t, ptx_u64
 
 static void finish_row(struct product *q, const struct row_token *t)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, q->part.n));
     ptx_u64 y = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
     if (q->wide)
@@ -390,12 +390,12 @@ static void finish_row(struct product *q, const struct row_token *t)
 
 void w8a8_begin_part(struct product *q, ptx_u32 tile)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct part *p = &q->part;
     struct gemm_place place = w8a8_place_of(q, tile);
     struct feature_block rows = w8a8_find_block(q, place.n);
     p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    p->tokens = ptx_sub_u32(k, q->m, p->first_token);
+    p->tokens = ptx_sub_u32(k, q->g.m, p->first_token);
     p->n = ptx_add_u32(k, rows.first, p->column);
     ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(p->column);
     p->left = ptx_sub_s32(k, count, column);
@@ -432,28 +432,28 @@ static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
  */
 static void add_others(struct product *q, ptx_u32 tile)
 {
-    ptx_kernel *k = q->k;
-    ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->division.stages));
-    ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->division, &q->at, start);
-    gemm_fixup_wait(k, &q->at, q->address[W8A8_FLAGS], lowest, w8a8_consumer_threads(q->v));
-    gemm_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
+    ptx_kernel *k = q->g.k;
+    ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->g.division.stages));
+    ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->g.division, &q->g.at, start);
+    gemm_fixup_wait(k, &q->g.at, q->address[W8A8_FLAGS], lowest, w8a8_consumer_threads(q->v));
+    gemm_partials_add(k, &q->partials, &q->g.at, lowest, fragment, q);
 }
 
 /* A barrier of the CTA, or of the cluster. */
 static void synchronise(struct product *q)
 {
     if (q->v->cluster == 1) {
-        gemm_sync(q->k, &q->at);
+        gemm_sync(q->g.k, &q->g.at);
         return;
     }
-    ptx_barrier_cluster_arrive(q->k);
-    ptx_barrier_cluster_wait(q->k);
+    ptx_barrier_cluster_arrive(q->g.k);
+    ptx_barrier_cluster_wait(q->g.k);
 }
 
 /* Moves what was loaded for each round to the round before. */
 static void move_up(struct product *q, struct row_token *tokens)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (uint32_t i = 0; i + 1 < rounds(q); i++) {
         work_copy(k, q->wide, tokens[i].scale, tokens[i + 1].scale);
         if (q->spec->asymmetric)
@@ -464,7 +464,7 @@ static void move_up(struct product *q, struct row_token *tokens)
 /* Finishes a pass in a loop over rounds that is not unrolled. */
 static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *tokens)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     if (rounds(q) == 1) {
         ptx_if(k, tokens[0].exists)
             finish_row(q, &tokens[0]);
@@ -486,7 +486,7 @@ static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *token
 /* Finishes all passes in a loop; only the staging, whose registers differ, is unrolled. */
 static void finish_passes(struct product *q, const struct gemm_sums *staged)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct row_token tokens[MOST_ROUNDS];
     if (w8a8_is_wgmma(q->v))
         synchronise(q);
@@ -518,26 +518,26 @@ static void finish_tile(struct product *q)
         load_tokens(q, U32(0), tokens);
     if (w8a8_is_wgmma(q->v)) /* all threads have read the sums of the tile before */
         synchronise(q);
-    gemm_sums_stage(q->k, &staged, 0, accumulator, q);
+    gemm_sums_stage(q->g.k, &staged, 0, accumulator, q);
     synchronise(q);
     finish_pass(q, U32(0), tokens);
 }
 
 void w8a8_emit_output(struct product *q, const struct gemm_walk *w, ptx_u32 first)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     if (q->v->fused || w8a8_is_wgmma(q->v) || q->v->cluster > 1) {
         finish_tile(q);
         if (q->v->cluster > 1) /* the other CTA has read these sums, which may be overwritten now */
             synchronise(q);
         return;
     }
-    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->g.division.stages))) {
         ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
             add_others(q, w->tile);
         finish_tile(q);
     } else {
         gemm_partials_store(k, &q->partials, fragment, q);
-        gemm_fixup_publish(k, &q->at, q->address[W8A8_FLAGS]);
+        gemm_fixup_publish(k, &q->g.at, q->address[W8A8_FLAGS]);
     }
 }

@@ -19,6 +19,8 @@
  */
 #include "emit.h"
 
+#include "../gemm/wgmma.h"
+
 /* ---- parameters ---- */
 
 static bool is_used(const struct product *q, int param)
@@ -56,7 +58,7 @@ void w8a8_load_params(struct product *q)
                                                      [W8A8_TOKEN_ZEROS] = "token_zeros",
                                                      [W8A8_FLAGS] = "flags",
                                                      [W8A8_PARTIALS] = "partials"};
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (int i = 0; i < W8A8_X_STRIDE; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q, i));
     if (q->v->fused)
@@ -64,17 +66,17 @@ void w8a8_load_params(struct product *q)
     else
         ptx_param_declare(k, "x_stride", 4, 4);
     q->y_stride = ptx_param_u32(k, "y_stride");
-    q->m = ptx_param_u32(k, "m");
-    gemm_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->division);
+    q->g.m = ptx_param_u32(k, "m");
+    gemm_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->g.division);
 }
 
 /* Warps are numbered along N first, then along M, then along K. */
 static void find_warp(struct product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const ptxgen_w8a8_variant *v = q->v;
-    q->at = gemm_find_threads(k);
-    ptx_u32 rest = q->at.warp;
+    q->g.at = gemm_find_threads(k);
+    ptx_u32 rest = q->g.at.warp;
     q->along_n = v->wn == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wn - 1));
     rest = gemm_divide(k, rest, v->wn);
     q->along_m = v->wm == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wm - 1));
@@ -85,7 +87,7 @@ static void find_warp(struct product *q)
 
 ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align)
 {
-    return ptx_shared_address(q->k, ptx_shared_declare(q->k, name, bytes, align));
+    return ptx_shared_address(q->g.k, ptx_shared_declare(q->g.k, name, bytes, align));
 }
 
 /* Declares the buffers behind the stages in an order without padding, as the plan counts them. */
@@ -114,15 +116,15 @@ static void declare_shared(struct product *q)
  */
 struct gemm_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     if (w8a8_takes_all_tokens(q->v))
         return (struct gemm_place){U32(0), tile};
     ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
     ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->unit);
-    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
+    ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->g.unit);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->g.division.granule, U32(q->g.division.stages));
     ptx_u32 which = ptx_selp_u32(k, dealt, tile, whole);
-    return gemm_locate(k, which, q->tiles_m, q->v->blocks_n);
+    return gemm_locate(k, which, q->g.tiles_m, q->v->blocks_n);
 }
 
 /*
@@ -144,8 +146,8 @@ static void wait_for_previous(struct product *q)
 {
     if (!has_dependent_launch(q->plan))
         return;
-    ptx_griddepcontrol_launch_dependents(q->k);
-    ptx_griddepcontrol_wait(q->k);
+    ptx_griddepcontrol_launch_dependents(q->g.k);
+    ptx_griddepcontrol_wait(q->g.k);
 }
 
 /* The stage along K: the second CTA of a cluster has the second half of K. */
@@ -154,20 +156,20 @@ static ptx_u32 stage_of(struct product *q, const struct gemm_walk *w)
     ptx_u32 stage = q->rotates ? q->rotation : w->stage; /* the walk of a whole tile begins at 0 */
     if (q->v->cluster == 1)
         return stage;
-    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), stage);
+    return ptx_mad_lo_u32(q->g.k, q->g.rank, U32(q->g.division.stages), stage);
 }
 
 /* Moves the operand back to the start of K at its end; `left` counts the stages up to there. */
 static void rotate(struct product *q, ptx_u32 left, struct gemm_operand *o)
 {
-    ptx_kernel *k = q->k;
-    uint32_t all = q->division.stages * w8a8_depth(q->v);
+    ptx_kernel *k = q->g.k;
+    uint32_t all = q->g.division.stages * w8a8_depth(q->v);
     if (!q->rotates)
         return;
     ptx_sub_u32_to(k, left, left, U32(1));
     ptx_pred ends = ptx_setp_eq_u32(k, left, U32(0));
     ptx_u32 back = ptx_selp_u32(k, U32(all), U32(0), ends);
-    ptx_selp_u32_to(k, left, U32(q->division.stages), left, ends);
+    ptx_selp_u32_to(k, left, U32(q->g.division.stages), left, ends);
     ptx_sub_u64_to(k, o->from, o->from, ptx_cvt_u64_u32(k, back));
     if (gemm_operand_has_tail(o))
         ptx_sub_u32_to(k, o->offset, o->offset, back);
@@ -178,21 +180,21 @@ static void rotate(struct product *q, ptx_u32 left, struct gemm_operand *o)
 static void begin_rotation(struct product *q, ptx_u32 left)
 {
     if (q->rotates)
-        ptx_sub_u32_to(q->k, left, U32(q->division.stages), q->rotation);
+        ptx_sub_u32_to(q->g.k, left, U32(q->g.division.stages), q->rotation);
 }
 
 static void locate_codes(struct product *q, const struct gemm_walk *w)
 {
-    ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tile_m));
+    ptx_u32 first = ptx_mul_lo_u32(q->g.k, w8a8_place_of(q, w->tile).m, U32(q->v->tile_m));
     ptx_u32 stage = stage_of(q, w);
-    gemm_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
+    gemm_operand_locate(q->g.k, &q->codes, q->address[W8A8_CODES], first, q->g.m, stage);
     begin_rotation(q, q->codes_left);
 }
 
 static void issue_codes(struct product *q, ptx_u32 slot)
 {
-    ptx_u32 to = ptx_add_u32(q->k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
-    gemm_operand_issue(q->k, &q->codes, to);
+    ptx_u32 to = ptx_add_u32(q->g.k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
+    gemm_operand_issue(q->g.k, &q->codes, to);
     rotate(q, q->codes_left, &q->codes);
 }
 
@@ -223,15 +225,15 @@ static void send(void *user, ptx_u32 slot)
  */
 static void issue_first_codes(struct product *q)
 {
-    ptx_kernel *k = q->k;
-    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
-    ptx_u32 slot = ptx_mov_u32(k, q->pipeline.begin), left = ptx_sub_u32(k, q->end, q->first);
+    ptx_kernel *k = q->g.k;
+    struct gemm_walk walk = gemm_walk_begin(k, q->g.first, q->g.end);
+    ptx_u32 slot = ptx_mov_u32(k, q->g.pipeline.begin), left = ptx_sub_u32(k, q->g.end, q->g.first);
     ptx_u32 issued = ptx_mov_u32(k, U32(2));
     ptx_for(k, issued, U32(q->v->stages), U32(1)) {
         ptx_nounroll(k);
         ptx_if(k, ptx_setp_ne_u32(k, left, U32(0))) {
             ptx_if(k, ptx_setp_eq_u32(k, walk.stage, walk.stage_end)) {
-                gemm_walk_next(k, &q->division, &walk);
+                gemm_walk_next(k, &q->g.division, &walk);
                 locate_codes(q, &walk);
             }
             issue_codes(q, slot);
@@ -270,15 +272,15 @@ static uint32_t early_stages(const struct product *q)
 /* Sets up the pipeline for fills_in_loop: no copies are issued before the loop. */
 static void begin_pipeline(struct product *q)
 {
-    ptx_kernel *k = q->k;
-    struct gemm_pipeline *p = &q->pipeline;
+    ptx_kernel *k = q->g.k;
+    struct gemm_pipeline *p = &q->g.pipeline;
     uint32_t bytes = p->stages * p->stage_bytes;
     p->begin = w8a8_shared_buffer(q, "stages", bytes, GEMM_BLOCK_BYTES);
     p->end = ptx_add_u32(k, p->begin, U32(bytes));
     p->fill = ptx_mov_u32(k, p->begin);
     p->read = ptx_mov_u32(k, p->begin);
-    p->copies = gemm_walk_begin(k, q->first, q->end);
-    p->to_send = ptx_sub_u32(k, q->end, q->first);
+    p->copies = gemm_walk_begin(k, q->g.first, q->g.end);
+    p->to_send = ptx_sub_u32(k, q->g.end, q->g.first);
     p->to_read = ptx_mov_u32(k, p->to_send);
     q->to_fill = ptx_mov_u32(k, U32(p->stages - 2));
     prepare_codes(q);
@@ -287,10 +289,10 @@ static void begin_pipeline(struct product *q)
 static void start_pipeline(struct product *q)
 {
     q->issues_codes = !issues_weights_early(q);
-    q->pipeline = (struct gemm_pipeline){.stages = q->v->stages,
+    q->g.pipeline = (struct gemm_pipeline){.stages = q->v->stages,
                                          .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                          .early = early_stages(q),
-                                         .division = &q->division,
+                                         .division = &q->g.division,
                                          .locate = locate,
                                          .send = send,
                                          .sent = prepare_codes,
@@ -300,20 +302,22 @@ static void start_pipeline(struct product *q)
     if (fills_in_loop(q))
         begin_pipeline(q);
     else
-        gemm_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
+        gemm_pipeline_begin(q->g.k, &q->g.pipeline, q->g.first, q->g.end);
 }
 
 /* The loop over a part; its first iterations issue the copies of the first stages. */
-static void fill_and_multiply(struct product *q, struct gemm_walk *w)
+static void fill_and_multiply(struct gemm *g, struct gemm_part *part)
 {
-    ptx_kernel *k = q->k;
+    struct product *q = w8a8_of(g);
+    const struct gemm_walk *w = &part->walk;
+    ptx_kernel *k = g->k;
     ptx_u32 round = ptx_mov_u32(k, U32(0)), stages = ptx_sub_u32(k, w->stage_end, w->stage);
     ptx_u32 rounds = ptx_add_u32(k, stages, q->to_fill);
     w8a8_clear_operands(q);
     ptx_for(k, round, rounds, U32(1)) {
         ptx_nounroll(k);
-        ptx_u32 slot = ptx_mov_u32(k, q->pipeline.read);
-        gemm_pipeline_issue(k, &q->pipeline);
+        ptx_u32 slot = ptx_mov_u32(k, q->g.pipeline.read);
+        gemm_pipeline_issue(k, &q->g.pipeline);
         ptx_pred filled = ptx_setp_ge_u32(k, round, q->to_fill);
         ptx_guarded(k, filled) /* the first stage; the pipeline waits for the others */
             ptx_cp_async_wait_group(k, q->v->stages - 2);
@@ -327,17 +331,6 @@ static void fill_and_multiply(struct product *q, struct gemm_walk *w)
     ptx_mov_u32_to(k, q->to_fill, U32(0));
 }
 
-static void multiply_part(struct product *q, struct gemm_walk *w)
-{
-    ptx_section(q->k, "stages: multiply one, issue the copies of another");
-    ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
-        ptx_nounroll(q->k);
-        ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
-        gemm_pipeline_issue(q->k, &q->pipeline);
-        w8a8_multiply_stage(q, slot);
-    }
-}
-
 /* ---- the entry ---- */
 
 void w8a8_new_sums(struct product *q)
@@ -348,7 +341,7 @@ void w8a8_new_sums(struct product *q)
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t j = 0; j < groups; j++)
             for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_s32(q->k, S32(0));
+                q->acc[t][j][r] = ptx_mov_s32(q->g.k, S32(0));
 }
 
 static void clear_sums(struct product *q)
@@ -356,20 +349,20 @@ static void clear_sums(struct product *q)
     for (uint32_t t = 0; t < feature_tiles(q); t++)
         for (uint32_t j = 0; j < token_tiles(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_mov_s32_to(q->k, q->acc[t][j][r], S32(0));
+                ptx_mov_s32_to(q->g.k, q->acc[t][j][r], S32(0));
 }
 
 void w8a8_count_tiles(struct product *q)
 {
     if (w8a8_takes_all_tokens(q->v))
         return;
-    ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tile_m - 1));
-    q->tiles_m = gemm_divide(q->k, padded, q->v->tile_m);
+    ptx_u32 padded = ptx_add_u32(q->g.k, q->g.m, U32(q->v->tile_m - 1));
+    q->g.tiles_m = gemm_divide(q->g.k, padded, q->v->tile_m);
 }
 
 static void begin(struct product *q)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     w8a8_load_params(q);
     find_warp(q);
     w8a8_count_tiles(q);
@@ -379,7 +372,7 @@ static void begin(struct product *q)
         q->codes.blocks = q->v->wk;
         q->codes.threads = W8A8_THREADS;
         q->codes.row_bytes = (uint32_t)w8a8_code_stride(q->spec);
-        gemm_operand_begin(k, &q->at, U64(w8a8_code_stride(q->spec)), &q->codes);
+        gemm_operand_begin(k, &q->g.at, U64(w8a8_code_stride(q->spec)), &q->codes);
     }
     w8a8_new_sums(q);
     w8a8_begin_operands(q);
@@ -387,54 +380,93 @@ static void begin(struct product *q)
 
 void w8a8_find_share(struct product *q)
 {
-    ptx_kernel *k = q->k;
-    q->unit = gemm_divide(k, q->at.cta, q->v->cluster);
+    ptx_kernel *k = q->g.k;
+    q->g.unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
     if (q->v->cluster > 1)
-        q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
-    q->first = gemm_first_stage(k, &q->division, q->unit);
-    q->end = gemm_first_stage(k, &q->division, ptx_add_u32(k, q->unit, U32(1)));
-    ptx_u32 more = ptx_min_u32(k, q->unit, q->division.extra);
-    q->first_granule = ptx_mad_lo_u32(k, q->unit, q->division.share, more);
+        q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
+    q->g.first = gemm_first_stage(k, &q->g.division, q->g.unit);
+    q->g.end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, q->g.unit, U32(1)));
+    ptx_u32 more = ptx_min_u32(k, q->g.unit, q->g.division.extra);
+    q->first_granule = ptx_mad_lo_u32(k, q->g.unit, q->g.division.share, more);
     q->rotates = w8a8_rotates(q->plan, q->v);
     q->w_left = ptx_mov_u32(k, U32(0));
     q->codes_left = ptx_mov_u32(k, U32(0));
     if (q->rotates)
         q->rotation =
-            w8a8_first_stage(k, q->unit, U32(q->division.stages), q->plan->target.multiprocessors);
+            w8a8_first_stage(k, q->g.unit, U32(q->g.division.stages), q->plan->target.multiprocessors);
 }
 
-void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
-                       ptx_module *module)
+static void begin_cp_async(struct gemm *g)
 {
-    struct product *q = &(struct product){.spec = &plan->spec, .plan = plan, .v = v};
-    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_w8a8_entry(v));
-    q->wide = w8a8_is_wide(&plan->spec);
-    ptx_kernel_reqntid(k, W8A8_THREADS, 1, 1);
-    ptx_kernel_minnctapersm(k, 1);
+    struct product *q = w8a8_of(g);
     begin(q);
     w8a8_find_share(q);
     start_pipeline(q);
-    w8a8_begin_output(q);
+}
 
+static void begin_consumer(struct gemm *g)
+{
+    struct product *q = w8a8_of(g);
+    w8a8_begin_output(q);
     if (!fills_in_loop(q))
         w8a8_first_operands(q);
-    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
-    ptx_loop(k, parts) {
-        ptx_nounroll(k);
-        ptx_section(k, "the next part of a tile");
-        gemm_walk_next(k, &q->division, &walk);
-        ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        w8a8_begin_part(q, walk.tile);
-        clear_sums(q);
-        if (fills_in_loop(q))
-            fill_and_multiply(q, &walk);
-        else
-            multiply_part(q, &walk);
-        ptx_section(k, "the end of the part: sum over warps and CTAs, scale, store");
-        w8a8_emit_output(q, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
-    }
-    ptx_kernel_end(k);
+}
+
+static void clear(struct gemm *g, const struct gemm_part *part)
+{
+    struct product *q = w8a8_of(g);
+    w8a8_begin_part(q, part->walk.tile);
+    clear_sums(q);
+}
+
+static void multiply(struct gemm *g, const struct gemm_part *part)
+{
+    (void)part;
+    ptx_u32 slot = ptx_mov_u32(g->k, g->pipeline.read);
+    gemm_pipeline_issue(g->k, &g->pipeline);
+    w8a8_multiply_stage(w8a8_of(g), slot);
+}
+
+static void epilogue(struct gemm *g, struct gemm_part *part)
+{
+    w8a8_emit_output(w8a8_of(g), &part->walk, part->first);
+}
+
+static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
+                                             .begin_consumer = begin_consumer,
+                                             .clear = clear,
+                                             .multiply = multiply,
+                                             .epilogue = epilogue};
+
+/* The loop over stages issues the first ones, too. */
+static const struct gemm_ops filling_ops = {.begin = begin_cp_async,
+                                            .begin_consumer = begin_consumer,
+                                            .clear = clear,
+                                            .multiply_part = fill_and_multiply,
+                                            .epilogue = epilogue};
+
+static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
+                       ptx_module *module)
+{
+    bool wgmma = w8a8_is_wgmma(v);
+    struct product q = {.g = {.ops = &cp_async_ops,
+                              .name = ptxgen_w8a8_entry(v),
+                              .consumers = wgmma ? w8a8_consumer_threads(v) : W8A8_THREADS,
+                              .threads = w8a8_threads(v),
+                              .ctas = 1,
+                              .cluster = v->cluster,
+                              .one_part = wgmma && w8a8_has_one_tile(plan, v)},
+                        .spec = &plan->spec,
+                        .plan = plan,
+                        .v = v,
+                        .wide = w8a8_is_wide(&plan->spec)};
+    if (wgmma)
+        q.g.ops = &w8a8_wgmma_ops;
+    else if (fills_in_loop(&q))
+        q.g.ops = &filling_ops;
+    if (wgmma && w8a8_moves_registers(v))
+        q.g.registers = gemm_wgmma_registers(4);
+    gemm_emit_entry(&q.g, module);
 }
 
 ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, ptx_module *module,
@@ -449,9 +481,7 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (before.aligns)
         gemm_emit_align(module, "w8a8_align", w8a8_align_columns(plan), w8a8_align_element(plan));
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1 && w8a8_is_wgmma(&plan->variants[i]))
-            w8a8_emit_wgmma(plan, &plan->variants[i], module);
-        else if (variants >> i & 1)
-            w8a8_emit_product(plan, &plan->variants[i], module);
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
     return ptx_module_status(module, err);
 }

@@ -13,7 +13,7 @@ static bool is_aligned(const struct product *q)
 
 struct feature_block w8a8_find_block(struct product *q, ptx_u32 block)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t n = q->spec->n, unit = w8a8_block_unit(q->v), units = n / unit + (n % unit != 0);
     uint32_t each = units / q->v->blocks_n, more = units % q->v->blocks_n;
     struct feature_block b;
@@ -42,14 +42,14 @@ void w8a8_begin_weights(struct product *q)
     o->threads = W8A8_THREADS;
     o->row_bytes = (q->spec->k + 15) / 16 * 16;
     o->as_a = true;
-    gemm_operand_begin(q->k, &q->at, U64(w8a8_read_stride(q->plan, q->v)), o);
+    gemm_operand_begin(q->g.k, &q->g.at, U64(w8a8_read_stride(q->plan, q->v)), o);
     if (!is_aligned(q))
-        q->w.left = ptx_mov_s32(q->k, S32(0));
+        q->w.left = ptx_mov_s32(q->g.k, S32(0));
 }
 
 void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct feature_block b = w8a8_find_block(q, block);
     ptx_u32 end = ptx_add_u32(k, b.first, b.count);
     gemm_operand_locate(k, &q->w.operand, q->address[W8A8_W], b.first, end, stage);
@@ -78,7 +78,7 @@ static uint32_t patterns(const struct gemm_operand *o)
  */
 static void copy_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     int bytes = (int)q->plan->copy_bytes;
     for (int i = 0; i < GEMM_CHUNK_BYTES; i += bytes) {
         ptx_s32 from_here = ptx_sub_s32(k, q->w.left, S32(i));
@@ -91,7 +91,7 @@ static void copy_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred ex
 
 static void copy_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, ptx_s32 rows_left)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_pred exists = ptx_setp_gt_s32(k, rows_left, S32(0));
     ptx_if(k, ptx_setp_lt_u32(k, row, U32(q->v->tile_n)))
         copy_pieces(q, to, from, exists);
@@ -99,7 +99,7 @@ static void copy_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, 
 
 static void copy_unaligned(struct product *q, ptx_u32 slot)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct gemm_operand *o = &q->w.operand;
     uint32_t count = patterns(o), rows = count * o->pass_rows;
     ptx_u64 from = ptx_mov_u64(k, o->from);
@@ -127,7 +127,7 @@ static void copy_unaligned(struct product *q, ptx_u32 slot)
 void w8a8_issue_weights(struct product *q, ptx_u32 slot)
 {
     if (is_aligned(q))
-        gemm_operand_issue(q->k, &q->w.operand, slot);
+        gemm_operand_issue(q->g.k, &q->w.operand, slot);
     else
         copy_unaligned(q, slot);
 }

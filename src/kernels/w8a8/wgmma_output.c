@@ -46,7 +46,7 @@ static bool loads_ahead(const struct product *q)
 
 void w8a8_begin_direct(struct product *q, struct direct *d)
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     uint32_t bytes = y_bytes(q);
     *d = (struct direct){.q = q};
     ptx_u64 stride = ptx_mul_wide_u32(k, q->y_stride, U32(bytes));
@@ -54,8 +54,8 @@ void w8a8_begin_direct(struct product *q, struct direct *d)
     ptx_u64 low = ptx_and_b64(k, ptx_or_b64(k, stride, q->address[W8A8_Y]), U64(whole - 1));
     d->aligned = ptx_setp_eq_u64(k, low, U64(0));
     ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_features(q->v)));
-    d->column = ptx_mad_lo_u32(k, q->at.quad, U32(2), own);
-    d->tokens[0].row = ptx_mad_lo_u32(k, q->along_m, U32(16), q->at.group);
+    d->column = ptx_mad_lo_u32(k, q->g.at.quad, U32(2), own);
+    d->tokens[0].row = ptx_mad_lo_u32(k, q->along_m, U32(16), q->g.at.group);
     d->tokens[1].row = ptx_add_u32(k, d->tokens[0].row, U32(8));
 }
 
@@ -63,19 +63,19 @@ void w8a8_begin_direct(struct product *q, struct direct *d)
 
 static ptx_u64 of_column(struct direct *d, enum w8a8_param param, uint32_t bytes)
 {
-    return ptx_mad_wide_u32(d->q->k, d->n, U32(bytes), d->q->address[param]);
+    return ptx_mad_wide_u32(d->q->g.k, d->n, U32(bytes), d->q->address[param]);
 }
 
 static ptx_pred has_column(struct direct *d, uint32_t c)
 {
-    return ptx_setp_gt_s32(d->q->k, d->left, S32((int32_t)c));
+    return ptx_setp_gt_s32(d->q->g.k, d->left, S32((int32_t)c));
 }
 
 /* Loads the value of column c, counted from the lane's first one, if there is such a column. */
 static struct work load_work(struct direct *d, ptx_u64 from, uint32_t c)
 {
     struct product *q = d->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     int offset = (int)(c * w8a8_work_bytes(q->spec));
     if (is_exact(q))
         return work_load_global(k, q->wide, from, offset);
@@ -87,7 +87,7 @@ static struct work load_work(struct direct *d, ptx_u64 from, uint32_t c)
 
 static ptx_s32 load_sum(struct direct *d, ptx_u64 from, uint32_t c)
 {
-    ptx_kernel *k = d->q->k;
+    ptx_kernel *k = d->q->g.k;
     ptx_s32 sum = ptx_mov_s32(k, S32(0));
     ptx_guarded(k, has_column(d, c))
         ptx_ld_global_s32_to(k, sum, from, (int)(4 * c));
@@ -97,7 +97,7 @@ static ptx_s32 load_sum(struct direct *d, ptx_u64 from, uint32_t c)
 void w8a8_locate_direct(struct direct *d, struct gemm_place place)
 {
     struct product *q = d->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     struct feature_block rows = w8a8_find_block(q, place.n);
     d->n = ptx_add_u32(k, rows.first, d->column);
     ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(d->column);
@@ -105,7 +105,7 @@ void w8a8_locate_direct(struct direct *d, struct gemm_place place)
     for (int i = 0; i < 2; i++) {
         struct row_token *t = &d->tokens[i];
         t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), t->row);
-        t->exists = ptx_setp_lt_u32(k, t->m, q->m);
+        t->exists = ptx_setp_lt_u32(k, t->m, q->g.m);
         w8a8_load_token(q, t);
         ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, d->n));
         d->y[i] = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
@@ -123,13 +123,13 @@ void w8a8_locate_direct(struct direct *d, struct gemm_place place)
 static ptx_u32 pack(struct product *q, const ptx_f32 v[2])
 {
     if (q->spec->y_type == PTXGEN_F16)
-        return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(q->k, v[1], v[0]));
-    return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(q->k, v[1], v[0]));
+        return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(q->g.k, v[1], v[0]));
+    return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(q->g.k, v[1], v[0]));
 }
 
 static void store_pair(struct product *q, ptx_u64 y, uint32_t c, const struct work v[2])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     int offset = (int)(c * y_bytes(q));
     if (q->spec->y_type == PTXGEN_F64) {
         const ptx_f64 both[2] = {v[0].d, v[1].d};
@@ -166,7 +166,7 @@ static void load_pair(struct direct *d, uint32_t j, struct column pair[2])
 static void finish_pair(struct direct *d, const struct column p[2], uint32_t j, int i)
 {
     struct product *q = d->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     const struct row_token *t = &d->tokens[i];
     struct work v[2];
     for (uint32_t e = 0; e < 2; e++)
@@ -197,9 +197,9 @@ static void finish_group(struct direct *d, uint32_t j)
 /* Transposes: word w of lane q becomes word q of lane w. */
 static void exchange(struct product *q, ptx_u32 words[BLOCK_GROUPS])
 {
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     for (uint32_t s = 1; s < BLOCK_GROUPS; s *= 2) {
-        ptx_pred upper = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.quad, U32(s)), U32(0));
+        ptx_pred upper = ptx_setp_ne_u32(k, ptx_and_b32(k, q->g.at.quad, U32(s)), U32(0));
         for (uint32_t w = 0; w < BLOCK_GROUPS; w++) {
             if (w & s)
                 continue;
@@ -214,13 +214,13 @@ static void exchange(struct product *q, ptx_u32 words[BLOCK_GROUPS])
 static void store_block(struct direct *d, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
     struct product *q = d->q;
-    ptx_kernel *k = q->k;
+    ptx_kernel *k = q->g.k;
     ptx_u32 words[BLOCK_GROUPS];
     for (int j = 0; j < BLOCK_GROUPS; j++)
         words[j] = pack(q, v[j]);
     exchange(q, words);
     ptx_u32 beyond =
-        ptx_mul_lo_u32(k, q->at.quad, U32(6)); /* from the lane's pair to its eight columns */
+        ptx_mul_lo_u32(k, q->g.at.quad, U32(6)); /* from the lane's pair to its eight columns */
     ptx_u64 to = ptx_mad_wide_u32(k, beyond, U32(2), d->y[i]);
     ptx_pred has = ptx_setp_bool_gt_s32(k, d->left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
     ptx_guarded(k, has)
@@ -231,9 +231,9 @@ static void store_apart(struct direct *d, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
     struct product *q = d->q;
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
-        ptx_pred has = ptx_and_pred(q->k, d->tokens[i].exists, has_column(d, 8 * j));
+        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, has_column(d, 8 * j));
         for (uint32_t e = 0; e < 2; e++)
-            ptx_guarded(q->k, has)
+            ptx_guarded(q->g.k, has)
                 w8a8_store_f32(q, d->y[i], 8 * j + e, v[j][e]);
     }
 }
@@ -249,7 +249,7 @@ static void finish_block(struct direct *d)
             for (uint32_t e = 0; e < 2; e++)
                 v[i][j][e] = w8a8_finish(q, &d->tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
     }
-    ptx_if_else(q->k, d->aligned) {
+    ptx_if_else(q->g.k, d->aligned) {
         for (int i = 0; i < 2; i++)
             store_block(d, i, v[i]);
     } else {
@@ -269,6 +269,6 @@ void w8a8_store_direct(struct direct *d)
         if (is_exact(q))
             finish_group(d, j);
         else
-            ptx_if(q->k, has_column(d, 8 * j))
+            ptx_if(q->g.k, has_column(d, 8 * j))
                 finish_group(d, j);
 }

@@ -6,7 +6,7 @@ find_them() {
 }
 find_them "$PTXGEN_SOURCE/src/kernels"
 cp -r "$PTXGEN_SOURCE/src/kernels/dense" "$PTXGEN_SOURCE/src/kernels/gemm" .
-cat >>dense/hopper.c <<'END'
+cat >>dense/wgmma.c <<'END'
 static void as_it_was(struct hopper *h, ptx_u64 w, ptx_u64 x)
 {
     multiply_tile(h, 0, gemm_wgmma_advance(h->b.q.k, w, 64), gemm_wgmma_advance(h->b.q.k, x, 32));
@@ -16,4 +16,4 @@ if find_them . >found; then
     echo "not found:" && cat found
     exit 1
 fi
-grep -q 'dense/hopper.c:.*two members or arguments emit' found
+grep -q 'dense/wgmma.c:.*two members or arguments emit' found

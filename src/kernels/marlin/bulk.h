@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the entries share whose stages are copied in bulk. */
+#ifndef PTXGEN_KERNELS_MARLIN_BULK_H
+#define PTXGEN_KERNELS_MARLIN_BULK_H
+
+#include "../gemm/boxes.h"
+#include "../gemm/exchange.h"
+#include "../gemm/wgmma.h"
+#include "emit.h"
+
+/* Where things stand in a stage: activations, then codes, scales and zero points strip by strip. */
+struct stage_layout {
+    uint32_t strips, groups;       /* of a tile, in part or whole; of scales, of a strip */
+    uint32_t codes, half, scales, zeros; /* offsets; of half a strip past whole ones */
+    uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip */
+    uint32_t copied, bytes;        /* in all; with what pads it */
+    uint32_t totals, totals_bytes; /* sums of activations, past what is copied */
+};
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s,
+                                        const ptxgen_marlin_variant *v);
+
+/* Steps of a stage: each of the warpgroups along K has `steps` of them. */
+static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)
+{
+    return v->wk * v->steps;
+}
+
+/* Strips that a warpgroup multiplies. */
+static inline uint32_t group_strips(const struct marlin_product *q)
+{
+    return tiles(q);
+}
+
+/* A product whose stages are copied in bulk. */
+struct marlin_bulk {
+    struct marlin_product q;
+    struct stage_layout stage;
+    ptx_param maps;
+    struct gemm_boxes boxes; /* of x */
+    ptx_u32 staging;         /* shared, for sums */
+    struct gemm_exchange exchange; /* with a cluster's other CTA */
+    ptx_u32 along_k; /* of a CTA of a cluster: the first of a tile's stages that are its own */
+    struct marlin_producer {
+        struct gemm_producer p;
+        ptx_u32 row, strip; /* the tile's first */
+        ptx_u32 odd;        /* 1 where it starts with the second half of that strip */
+    } producer;
+    ptx_pred issues; /* whether the thread is the producer */
+
+    /* A warpgroup of wgmma. */
+    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's, in a stage; one of the last two */
+    ptx_u32 block_at; /* where the warpgroup's x starts in a stage, with others along K */
+    ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
+    ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4]; /* of a stage, where they are scaled */
+    ptx_u32 a[2][STEP_MMAS][MAX_TILES][4];      /* operands of a group and of the next */
+};
+static inline struct marlin_bulk *marlin_bulk_of(struct gemm *g)
+{
+    return (struct marlin_bulk *)g;
+}
+
+/* ---- bulk.c ---- */
+
+/* All threads, up to where roles part; the producer. */
+void marlin_begin_bulk(struct gemm *g);
+void marlin_produce(struct gemm *g);
+struct gemm_registers marlin_registers(const ptxgen_marlin_variant *v);
+
+/* ---- the consumers: wgmma.c, mma_bulk.c ---- */
+
+extern const struct gemm_ops marlin_wgmma_ops, marlin_wgmma_few_registers_ops;
+extern const struct gemm_ops marlin_mma_bulk_ops;
+/* Whether a warpgroup has registers for the walk and what the epilogue needs, beside its sums. */
+bool marlin_keeps_walk(const ptxgen_marlin_variant *v);
+/* Sums up x over the groups of each stage, for corrections: executed by one warp. */
+void marlin_sum_x(struct marlin_bulk *b);
+
+#endif

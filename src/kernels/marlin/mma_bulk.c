@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The consumers with mma.sync on the ring of bulk.c: each warp multiplies stages at its own pace.
+ * A warp has warp_n features by `steps` times 64 of K in a stage. The strips of a stage are in the
+ * order of memory; where a tile has an odd number of half strips, the half strip follows them.
+ *
+ *     producer    │ codes, scales, activations of a stage ─▶ slot
+ *     totals warp │          Σ activations of each group ─▶ slot
+ *     consumers   │          masked codes ─▶ mma.sync ─▶ − z·Σ, · scale ─▶ accumulators
+ *
+ * A consumer multiplies codes as they are and corrects the sums by zero point times Σ activations
+ * (weights.c). Where four or more warps along N have the same of K, one warp computes Σ activations
+ * for all of them; each warp by itself would take a quarter more mma instructions. Then 8 weights
+ * take 10 to 13 instructions of a lane (16 where weights are dequantised), and for 16 tokens a
+ * scheduler with four warps spends 1024 of 1650 cycles of a stage on mma. Measurements and rejected
+ * designs are in docs/notes/marlin.md.
+ */
+#include "bulk.h"
+
+/* Past the warps before this one along K. */
+static ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
+{
+    return q->v->wk > 1 ? ptx_mad_lo_u32(q->g.k, q->along_k, U32(bytes), offset) : offset;
+}
+
+static void find_groups(struct marlin_bulk *b, ptx_u32 strip)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    struct weights *w = &q->w;
+    const struct stage_layout *l = &b->stage;
+    uint32_t warps = q->v->wk > l->groups ? q->v->wk / l->groups : 1; /* that share a group */
+    uint32_t each = l->groups > q->v->wk ? l->groups / q->v->wk : 1;
+    ptx_u32 first = ptx_mul_lo_u32(k, gemm_divide(k, q->along_k, warps), U32(each));
+    ptx_u32 scales = ptx_mad_lo_u32(k, first, U32(MARLIN_SCALES_BYTES), U32(l->scales));
+    w->strips_scales = ptx_mad_lo_u32(k, q->g.at.group, U32(GEMM_CHUNK_BYTES), scales);
+    w->scales_bytes = l->scales_bytes;
+    ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(GEMM_CHUNK_BYTES / 2), w->strips_scales);
+    w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), half);
+    if (!q->spec->zeros)
+        return;
+    ptx_u32 zeros = ptx_mad_lo_u32(k, first, U32(MARLIN_ZEROS_BYTES), U32(l->zeros));
+    w->strips_zeros = ptx_mad_lo_u32(k, q->g.at.group, U32(4), zeros);
+    w->zeros_bytes = l->zeros_bytes;
+    w->zeros_at = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), w->strips_zeros);
+}
+
+/* … of whole strips, and of the half past them: the tile's parts turn between them. */
+static void find_codes(struct marlin_bulk *b, ptx_u32 strip)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    struct weights *w = &q->w;
+    const struct stage_layout *l = &b->stage;
+    uint32_t parts = MARLIN_STRIP / q->v->warp_n;
+    w->step_bytes = MARLIN_STEP_BYTES;
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->g.at.lane, U32(GEMM_CHUNK_BYTES));
+    ptx_u32 first =
+        ptx_add_u32(k, past_others(q, U32(l->codes), q->v->steps * MARLIN_STEP_BYTES), lane);
+    if (marlin_has_odd_halves(q->v)) {
+        w->strips_codes = first;
+        w->codes_bytes = l->codes_bytes;
+        ptx_u32 half = past_others(q, U32(l->half), q->v->steps * MARLIN_STEP_BYTES / 2);
+        w->half_codes = ptx_add_u32(k, half, lane);
+        w->codes_at = ptx_mov_u32(k, first);
+        w->codes_step = ptx_mov_u32(k, U32(MARLIN_STEP_BYTES));
+        return;
+    }
+    ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), first);
+    w->codes_at = ptx_mad_lo_u32(k, q->operands.half, U32(MARLIN_STEP_BYTES / parts), codes);
+}
+
+static void find_weights(struct marlin_bulk *b)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    uint32_t parts = MARLIN_STRIP / q->v->warp_n;
+    ptx_u32 strip = gemm_divide(k, q->along_n, parts);
+    q->operands.half = ptx_mov_u32(k, ptx_and_b32(k, q->along_n, U32(parts - 1)));
+    find_codes(b, strip);
+    if (b->stage.groups)
+        find_groups(b, strip);
+}
+
+static void find_warp(struct marlin_product *q)
+{
+    ptx_kernel *k = q->g.k;
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
+    q->along_n = q->v->wk == 1 ? q->g.at.warp : gemm_remainder(k, q->g.at.warp, q->v->wn);
+    q->team = q->g.at;
+    q->team.team = marlin_threads(q->v);
+    q->team.barrier = U32(1);
+    q->teams = 1;
+    q->team_index = U32(0);
+}
+
+static void begin_reading(struct marlin_bulk *b)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    gemm_operand_begin_reading(k, &q->g.at, &q->x);
+    find_weights(b);
+    struct marlin_totals_place *u = &q->totals_place;
+    uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_total_bytes(q->spec, q->v);
+    uint32_t two_rows = marlin_total_bytes(q->spec, q->v) / q->v->tile_m * 2;
+    ptx_u32 totals = past_others(q, U32(b->stage.totals), each);
+    u->totals_at = ptx_mad_lo_u32(k, q->g.at.quad, U32(two_rows), totals);
+    q->reads_ring = true;
+    gemm_begin_reading(&q->g);
+}
+
+/*
+ * Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group.
+ */
+static void note_group(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k, uint32_t group,
+                       const ptx_f32 totals[2])
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
+    uint32_t each = marlin_total_bytes(q->spec, q->v);
+    bool starts = marlin_stores_first_sums(q->spec, q->v);
+    ptx_u32 row = ptx_mad_lo_u32(k, q->g.at.group, U32(4), slot);
+    if (starts) /* 8 bytes more past each two rows */
+        row = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->g.at.group, U32(1)), U32(8), row);
+    ptx_pred first = ptx_setp_eq_u32(k, q->g.at.quad, U32(0));
+    for (uint32_t j = 0; j < token_groups(q); j++)
+        for (uint32_t half = 0; half < (starts ? 2 : 1); half++) {
+            uint32_t to = b->stage.totals + index * each + j * (each / token_groups(q)) + half * 8;
+            ptx_f32 noted = totals[j];
+            if (starts)
+                noted = ptx_mul_f32(k, noted, marlin_emit_correction(q, NULL, 0, half));
+            ptx_guarded(k, first)
+                ptx_st_shared_f32(k, row, (int)to, noted);
+        }
+}
+
+/* Stores come behind all loads, which would wait for them: groups that follow each other took 100
+ * cycles each. */
+static void note_stage(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k)
+{
+    enum { MOST = 16 };
+    uint32_t groups = marlin_corrected_groups(b->q.spec, b->q.v);
+    ptx_f32 totals[MOST][2];
+    for (uint32_t i = 0; i < groups && i < MOST; i++)
+        marlin_emit_totals(&b->q, slot, along_k, i, totals[i]);
+    for (uint32_t i = 0; i < groups && i < MOST; i++)
+        note_group(b, slot, along_k, i, totals[i]);
+}
+
+void marlin_sum_x(struct marlin_bulk *b)
+{
+    struct marlin_product *q = &b->q;
+    ptx_kernel *k = q->g.k;
+    ptx_section(k, "sum up activations");
+    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    gemm_operand_begin_reading(k, &q->g.at, &q->x);
+    marlin_emit_totals_begin(q);
+    struct gemm_ring_place place = gemm_ring_first(k, &b->q.g.ring, false);
+    ptx_u32 stage = ptx_mov_u32(k, b->q.g.first);
+    ptx_for(k, stage, b->q.g.end, U32(1)) {
+        ptx_nounroll(k);
+        gemm_ring_wait(k, &place);
+        for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
+            note_stage(b, place.slot, along_k);
+        gemm_ring_side_arrive(k, &b->q.g.ring, &place);
+        gemm_ring_advance(k, &b->q.g.ring, &place, NULL);
+    }
+}
+
+static void begin_consumer(struct gemm *g)
+{
+    struct marlin_bulk *b = marlin_bulk_of(g);
+    find_warp(&b->q);
+    marlin_emit_epilogue_begin(&b->q, b->staging);
+    begin_reading(b);
+    gemm_ring_wait(g->k, &g->read);
+    marlin_begin_mma(&b->q);
+}
+
+/* The other CTAs of a cluster have read this one's sums. */
+static void end_consumer(struct gemm *g)
+{
+    if (!marlin_of(g)->v->cluster)
+        return;
+    ptx_barrier_cluster_arrive_relaxed(g->k);
+    ptx_barrier_cluster_wait(g->k);
+}
+
+const struct gemm_ops marlin_mma_bulk_ops = {.begin = marlin_begin_bulk,
+                                             .begin_consumer = begin_consumer,
+                                             .clear = marlin_clear_mma,
+                                             .multiply = marlin_multiply_mma,
+                                             .epilogue = marlin_epilogue_mma,
+                                             .end_consumer = end_consumer,
+                                             .produce = marlin_produce};
