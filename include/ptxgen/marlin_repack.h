@@ -10,7 +10,8 @@
  *                                       .type = PTXGEN_F16, .format = PTXGEN_W4_GPTQ_V1,
  *                                       .scale_type = PTXGEN_F16};
  *     ptxgen_marlin_repack_dispatch(dispatcher, &spec, &repack, &err); // or plan and load
- *     ptxgen_marlin_repack_args args = {.weights = {qweight, scales, qzeros},
+ *     ptxgen_marlin_repack_args args = {.weights = {.weights = qweight,
+ *                                                   .scales = scales, .zeros = qzeros},
  *                                       .codes = …, .scales = …, .zeros = …};
  *     ptxgen_marlin_repack_launch(repack, &args, stream, &err);
  *     ptxgen_marlin_repack_destroy(repack);
