@@ -44,15 +44,15 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     const ptxgen_dense_spec *s = plan;
     size_t e = ptxgen_element_size((ptxgen_element)s->type);
     const struct operand all[DENSE_OPERANDS] = {
-        [DENSE_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, .address = ARG(x),
+        [DENSE_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, ARG_AND_SIZE(x),
                                .stride = ARG(x_stride)),
-        [DENSE_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, s->type, .address = ARG(w),
+        [DENSE_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, s->type, ARG_AND_SIZE(w),
                                .stride = ARG(w_stride)),
         [DENSE_AT_BIAS] =
-            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, .address = ARG(bias)),
+            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, ARG_AND_SIZE(bias)),
         [DENSE_AT_RESIDUAL] = OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->type,
-                                      .address = ARG(residual), .stride = ARG(residual_stride)),
-        [DENSE_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, .address = ARG(y),
+                                      ARG_AND_SIZE(residual), .stride = ARG(residual_stride)),
+        [DENSE_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, ARG_AND_SIZE(y),
                                .stride = ARG(y_stride)),
     };
     memcpy(to, all, sizeof all);

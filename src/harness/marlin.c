@@ -80,23 +80,23 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     ptxgen_marlin_packed_layout(s, &packed, NULL);
     bool gated = marlin_matrices(s) == 2;
     const struct operand all[MARLIN_OPERANDS] = {
-        [MARLIN_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, .address = ARG(x),
+        [MARLIN_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, ARG_AND_SIZE(x),
                                 .stride = ARG(x_stride)),
         [MARLIN_AT_CODES] = OPERAND("codes", OPERAND_WEIGHTS, true, 1, packed.codes_bytes,
-                                    ELEMENT_BYTES, .address = ARG(codes)),
+                                    ELEMENT_BYTES, ARG_AND_SIZE(codes)),
         [MARLIN_AT_SCALES] = OPERAND("scales", OPERAND_WEIGHTS, true, 1, packed.scales_bytes / 2,
-                                     s->type, .address = ARG(scales)),
+                                     s->type, ARG_AND_SIZE(scales)),
         [MARLIN_AT_ZEROS] = OPERAND("zeros", OPERAND_WEIGHTS, s->zeros, 1, packed.zeros_bytes,
-                                    ELEMENT_BYTES, .address = ARG(zeros)),
+                                    ELEMENT_BYTES, ARG_AND_SIZE(zeros)),
         [MARLIN_AT_ORDER] = OPERAND("order", OPERAND_INPUT, s->act_order, 1, packed.order_bytes / 4,
-                                    ELEMENT_S32, .address = ARG(order), .random = random_order),
+                                    ELEMENT_S32, ARG_AND_SIZE(order), .random = random_order),
         [MARLIN_AT_BIAS] =
-            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, .address = ARG(bias)),
+            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, ARG_AND_SIZE(bias)),
         [MARLIN_AT_UP_BIAS] = OPERAND("up_bias", OPERAND_INPUT, s->bias && gated, 1, s->n, s->type,
-                                      .address = ARG(up_bias)),
+                                      ARG_AND_SIZE(up_bias)),
         [MARLIN_AT_RESIDUAL] = OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->type,
-                                       .address = ARG(residual), .stride = ARG(residual_stride)),
-        [MARLIN_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, .address = ARG(y),
+                                       ARG_AND_SIZE(residual), .stride = ARG(residual_stride)),
+        [MARLIN_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, ARG_AND_SIZE(y),
                                 .stride = ARG(y_stride)),
     };
     memcpy(to, all, sizeof all);

@@ -34,6 +34,7 @@ struct operand {
     uint64_t rows, columns;
     int type;
     size_t address; /**< offset of its address in the family's arguments */
+    size_t bytes;   /**< offset of the size of its buffer there */
     size_t stride;  /**< offset of its row stride there; 0: it has none */
     uint64_t pitch; /**< elements from row to row where the spec says it; 0: as many as columns */
     size_t shift; /**< bytes that its start may be off by multiples of; 0: its alignment is fixed */
@@ -52,6 +53,9 @@ struct operand {
         .name = called, .role = as, .used = is_used, .rows = row_count, .columns = column_count,   \
         .type = element_type, __VA_ARGS__                                                          \
     }
+
+/** A member of the arguments, of which a family's ARG says the offset, and the size of its buffer. */
+#define ARG_AND_SIZE(member) .address = ARG(member), .bytes = ARG(member##_bytes)
 
 size_t typed_bytes(int type);
 double typed_load(int type, const void *array, size_t index);

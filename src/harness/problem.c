@@ -139,6 +139,7 @@ struct kernel_args problem_args(const struct problem *p)
         if (!p->operands[i].used)
             continue;
         args_set(&args, p->operands[i].address, p->buffers[at].address);
+        args_set(&args, p->operands[i].bytes, p->buffers[at].bytes);
         if (p->operands[i].stride)
             args_set(&args, p->operands[i].stride, p->strides[at]);
     }

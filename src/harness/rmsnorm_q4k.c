@@ -98,29 +98,30 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
         {"w[0]", "w[1]", "w[2]"}, {"bias[0]", "bias[1]", "bias[2]"}, {"y[0]", "y[1]", "y[2]"}};
     const ptxgen_rmsnorm_q4k_spec *s = plan;
     const struct operand single[] = {
-        [RMSNORM_Q4K_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, .address = ARG(x),
+        [RMSNORM_Q4K_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, ARG_AND_SIZE(x),
                                      .stride = ARG(x_stride), .deviation = 1, .outliers = true),
         [RMSNORM_Q4K_AT_RESIDUAL] = OPERAND(
-            "residual", OPERAND_INPUT, s->residual, m, s->k, s->x_type, .address = ARG(residual),
+            "residual", OPERAND_INPUT, s->residual, m, s->k, s->x_type, ARG_AND_SIZE(residual),
             .stride = ARG(residual_stride), .deviation = 1, .outliers = true),
         [RMSNORM_Q4K_AT_RESIDUAL_OUT] =
             OPERAND("residual_out", OPERAND_OUTPUT, s->residual_out, m, s->k, s->x_type,
-                    .address = ARG(residual_out), .stride = ARG(residual_out_stride)),
+                    ARG_AND_SIZE(residual_out), .stride = ARG(residual_out_stride)),
         [RMSNORM_Q4K_AT_GAMMA] = OPERAND("gamma", OPERAND_INPUT, true, 1, s->k, PTXGEN_F32,
-                                         .address = ARG(gamma), .mean = 1, .deviation = 0.25),
+                                         ARG_AND_SIZE(gamma), .mean = 1, .deviation = 0.25),
     };
     memcpy(to, single, sizeof single);
     for (unsigned i = 0; i < MATRICES; i++) {
         uint32_t n = s->n[i];
         to[RMSNORM_Q4K_AT_W + i] = (struct operand)OPERAND(
             names[0][i], OPERAND_WEIGHTS, n > 0, n, row_bytes(s), ELEMENT_BYTES,
-            .address = ARG(w) + 8 * i, .random = random_weights);
-        to[RMSNORM_Q4K_AT_BIAS + i] =
-            (struct operand)OPERAND(names[1][i], OPERAND_INPUT, n && s->bias, 1, n, PTXGEN_F32,
-                                    .address = ARG(bias) + 8 * i, .deviation = 2);
-        to[RMSNORM_Q4K_AT_Y + i] = (struct operand)OPERAND(
-            names[2][i], OPERAND_OUTPUT, i < rmsnorm_q4k_outputs(s), m, n, s->y_type,
-            .address = ARG(y) + 8 * i, .stride = ARG(y_stride) + 8 * i);
+            .address = ARG(w) + 8 * i, .bytes = ARG(w_bytes) + 8 * i, .random = random_weights);
+        to[RMSNORM_Q4K_AT_BIAS + i] = (struct operand)OPERAND(
+            names[1][i], OPERAND_INPUT, n && s->bias, 1, n, PTXGEN_F32,
+            .address = ARG(bias) + 8 * i, .bytes = ARG(bias_bytes) + 8 * i, .deviation = 2);
+        to[RMSNORM_Q4K_AT_Y + i] =
+            (struct operand)OPERAND(names[2][i], OPERAND_OUTPUT, i < rmsnorm_q4k_outputs(s), m, n,
+                                    s->y_type, .address = ARG(y) + 8 * i,
+                                    .bytes = ARG(y_bytes) + 8 * i, .stride = ARG(y_stride) + 8 * i);
     }
     for (int i = 0; i < RMSNORM_Q4K_OPERANDS; i++)
         to[i].shift = to[i].role == OPERAND_WEIGHTS ? 0 : typed_bytes(to[i].type);

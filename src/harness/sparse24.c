@@ -172,22 +172,22 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     size_t packed = 0;
     ptxgen_sparse24_packed_bytes(s, &packed, NULL);
     const struct operand all[SPARSE24_OPERANDS] = {
-        [SPARSE24_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, type_of(s), .address = ARG(x),
+        [SPARSE24_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, type_of(s), ARG_AND_SIZE(x),
                                   .stride = ARG(x_stride), .deviation = scaled ? 48 : 1),
         [SPARSE24_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, 1, packed, ELEMENT_BYTES,
-                                  .address = ARG(w), .random = random_weights),
+                                  ARG_AND_SIZE(w), .random = random_weights),
         [SPARSE24_AT_X_SCALE] =
-            OPERAND("x_scale", OPERAND_INPUT, scaled, 1, m, PTXGEN_F32, .address = ARG(x_scale),
+            OPERAND("x_scale", OPERAND_INPUT, scaled, 1, m, PTXGEN_F32, ARG_AND_SIZE(x_scale),
                     .mean = 0.01, .deviation = 0.01, .positive = true),
         [SPARSE24_AT_W_SCALE] =
-            OPERAND("w_scale", OPERAND_INPUT, scaled, 1, s->n, PTXGEN_F32, .address = ARG(w_scale),
+            OPERAND("w_scale", OPERAND_INPUT, scaled, 1, s->n, PTXGEN_F32, ARG_AND_SIZE(w_scale),
                     .mean = 0.01, .deviation = 0.01, .positive = true),
         [SPARSE24_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->y_type,
-                                     .address = ARG(bias), .deviation = 1),
+                                     ARG_AND_SIZE(bias), .deviation = 1),
         [SPARSE24_AT_RESIDUAL] =
             OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->y_type,
-                    .address = ARG(residual), .stride = ARG(residual_stride), .deviation = 1),
-        [SPARSE24_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, .address = ARG(y),
+                    ARG_AND_SIZE(residual), .stride = ARG(residual_stride), .deviation = 1),
+        [SPARSE24_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, ARG_AND_SIZE(y),
                                   .stride = ARG(y_stride)),
     };
     memcpy(to, all, sizeof all);

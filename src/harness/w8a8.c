@@ -51,23 +51,23 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1;
     const struct operand all[W8A8_OPERANDS] = {
-        [W8A8_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, .address = ARG(x),
+        [W8A8_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, ARG_AND_SIZE(x),
                               .stride = ARG(x_stride), .deviation = 1, .outliers = true),
         [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, ELEMENT_BYTES,
-                              .address = ARG(w), .pitch = s->w_stride),
+                              ARG_AND_SIZE(w), .pitch = s->w_stride),
         [W8A8_AT_W_SCALE] =
-            OPERAND("w_scale", OPERAND_INPUT, true, 1, s->n, work, .address = ARG(w_scale),
+            OPERAND("w_scale", OPERAND_INPUT, true, 1, s->n, work, ARG_AND_SIZE(w_scale),
                     .mean = 0.01, .deviation = 0.004, .positive = true),
         [W8A8_AT_W_SUM] = OPERAND("w_sum", OPERAND_INPUT, s->asymmetric, 1, s->n, ELEMENT_S32,
-                                  .address = ARG(w_sum)),
-        [W8A8_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, work,
-                                 .address = ARG(bias), .deviation = 2),
+                                  ARG_AND_SIZE(w_sum)),
+        [W8A8_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, work, ARG_AND_SIZE(bias),
+                                 .deviation = 2),
         [W8A8_AT_X_SCALE] =
-            OPERAND("x_scale", OPERAND_INPUT, s->scales, 1, given, work, .address = ARG(x_scale),
+            OPERAND("x_scale", OPERAND_INPUT, s->scales, 1, given, work, ARG_AND_SIZE(x_scale),
                     .mean = 0.03, .deviation = 0.01, .positive = true),
         [W8A8_AT_X_ZERO] = OPERAND("x_zero", OPERAND_INPUT, s->scales && s->asymmetric, 1, given,
-                                   ELEMENT_S32, .address = ARG(x_zero)),
-        [W8A8_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, .address = ARG(y),
+                                   ELEMENT_S32, ARG_AND_SIZE(x_zero)),
+        [W8A8_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, ARG_AND_SIZE(y),
                               .stride = ARG(y_stride)),
     };
     memcpy(to, all, sizeof all);

@@ -130,6 +130,7 @@ static void run_far(struct device *device, const struct harness *h, const void *
             continue;
         args_set(&args, o->address, place_far(&far, &p.buffers[i], stride, typed_bytes(o->type)));
         args_set(&args, o->stride, stride);
+        args_set(&args, o->bytes, operand_bytes(o, stride));
     }
     assert_ok(h->verbs->load(&device->driver, p.plan, &kernel, &err), &err);
     if (h->workspace_bytes) {

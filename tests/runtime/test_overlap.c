@@ -661,7 +661,7 @@ static void w8a8_writes_over_nothing(void **state)
             .launch = launch_w8a8,
             .operands = {
                 {"x", AT(w8a8, x), AT(w8a8, x_bytes), 2 * K * TOKENS, 2, LAUNCH_INPUT},
-                {"w", AT(w8a8, w), AT(w8a8, w_bytes), (K + 16) * N, 16, LAUNCH_INPUT},
+                {"w", AT(w8a8, w), AT(w8a8, w_bytes), (K + 16) * (N - 1) + K, 16, LAUNCH_INPUT},
                 {"w_scale", AT(w8a8, w_scale), AT(w8a8, w_scale_bytes), 4 * N, 4, LAUNCH_INPUT},
                 {"w_sum", AT(w8a8, w_sum), AT(w8a8, w_sum_bytes), 4 * N, 4, LAUNCH_INPUT},
                 {"bias", AT(w8a8, bias), AT(w8a8, bias_bytes), 4 * N, 4, LAUNCH_INPUT},
