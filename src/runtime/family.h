@@ -67,10 +67,6 @@ ptxgen_status family_check_maps(const ptxgen_driver *driver, bool needed, ptxgen
 /* For lines about specs. */
 const char *family_element(uint8_t type);
 const char *family_activation(uint8_t activation); /* behind a space; "" for none */
-static inline const char *family_flag(bool is_set, const char *word)
-{
-    return is_set ? word : "";
-}
 
 /* Functions of a family's own types as those of `struct family`. */
 #define FAMILY_CALLBACKS(F)                                                                        \
