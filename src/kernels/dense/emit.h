@@ -29,7 +29,7 @@ struct dense_product {
     const ptxgen_dense_variant *v;
     ptx_u32 along_m, along_n, along_k; /* the warp's place in the CTA */
     ptx_u32 last_tile;                 /* of the CTA, or its cluster */
-    ptx_u64 address[DENSE_M];          /* parameters of 64 bits, those that are used */
+    ptx_u64 address[DENSE_M];          /* the 64-bit parameters that are used */
     struct gemm_operand x, w;
     struct gemm_epilogue output;
     ptx_f32 acc[DENSE_TILES][DENSE_WGMMA_ROW_GROUPS][4];

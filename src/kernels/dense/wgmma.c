@@ -31,7 +31,7 @@ static void multiply_tile(struct dense_product *q, uint32_t t, ptx_u64 w, ptx_u6
         ptx_wgmma_k16_f32_f16(q->g.k, n, acc, w, x, q->accumulate, 1, 1, 0, 0);
 }
 
-/* The first `steps` of a stage's, a group. */
+/* Multiplies the first `steps` steps of a stage, as one wgmma group. */
 static void multiply_steps(struct dense_product *q, uint32_t steps, ptx_u64 w, ptx_u64 x)
 {
     enum { TILE_BYTES = 64 * DENSE_BLOCK_BYTES };
@@ -46,8 +46,9 @@ static void multiply_steps(struct dense_product *q, uint32_t steps, ptx_u64 w, p
 }
 
 /*
- * Of tiles of most sums the text has one step: each product of 256 rows that it has more takes
- * ptxas a tenth longer. A step is a group of its own then, or a wait would take in the last step.
+ * For tiles of the most sums the text has one step, because each further product of 256 tokens in
+ * the text takes ptxas a tenth longer. Each step is then a wgmma group of its own, so that a wait
+ * for the step before does not wait for the last one.
  */
 static void multiply_one_by_one(struct dense_product *q, ptx_u64 w, ptx_u64 x)
 {

@@ -26,8 +26,8 @@
 /* ---- sizes ---- */
 
 /*
- * Groups of a strip in a stage: those that whole numbers of mma.sync's warps along K have lie side
- * by side.
+ * Groups of a strip in a stage. Where whole numbers of mma.sync's warps along K share a group, the
+ * groups of the stage are contiguous.
  */
 static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -65,7 +65,10 @@ static uint32_t warpgroups(const ptxgen_marlin_variant *v)
     return v->wn * v->wk / MARLIN_WARPGROUP;
 }
 
-/* Warpgroups that stage sums together, for the same columns; without wgmma all warps do. */
+/*
+ * Teams of a CTA: the warpgroups that have the same columns are a team and stage sums together.
+ * Without wgmma all warps are one team.
+ */
 static uint32_t teams(const ptxgen_marlin_variant *v)
 {
     return marlin_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
@@ -112,11 +115,9 @@ static void issue_x(struct marlin_bulk *b, const struct marlin_producer *s, ptx_
 }
 
 /*
- * Of weights, from `offset` past `from`. Those of tiles of mma.sync several warps wide make room in
- * the L2 before all else there: activations, which all CTAs read, stay. 8192 × 28672 with 16 rows
- * takes 32.4 µs of an H200 so, and took 33.2 (overlapping the launch before 31.2 and 31.5), with 8
- * rows 31.3 and 31.8; tiles a warp wide took 1 % longer. Activations marked to stay, too, did not
- * add to it.
+ * Issues one copy of weights, from `offset` past `from`. In tiles of mma.sync that are several
+ * warps wide the weights have the L2 policy evict_first, so that the activations, which all CTAs
+ * read, stay in the L2.
  */
 static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s, uint32_t to, ptx_u64 from,
                          uint32_t offset, uint32_t bytes)
@@ -131,8 +132,9 @@ static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s,
 }
 
 /*
- * Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. From one
- * to the next by an addition: products with `pitch` would all be kept in registers.
+ * Issues the copies of all strips of a tile, `bytes` bytes each, to offsets from `to` on. Strips
+ * are `pitch` bytes apart in memory; the address of the next one is found by an addition, since
+ * ptxas would keep every multiple of `pitch` in a register.
  */
 static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from, uint32_t pitch,
                         uint32_t to, uint32_t bytes, uint32_t each)
@@ -142,7 +144,7 @@ static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s,
     bool tail = all * MARLIN_STRIP % marlin_tile_n(b->q.v);
     ptx_u64 at = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
     for (uint32_t i = 0; i < b->stage.strips; i++) {
-        if (i && tail) /* past the last the last again, unused */
+        if (i && tail) /* past the last strip, copy the last one again; its products are not used */
             ptx_guarded(k, ptx_setp_lt_u32(k, s->strip, U32(all > i ? all - i : 0)))
                 ptx_add_u64_to(k, at, at, U64(pitch));
         else if (i)
@@ -151,7 +153,7 @@ static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s,
     }
 }
 
-/* The groups of a stage from `step` on, `bytes` each, of all strips. */
+/* Issues the copies of the groups of a stage from `step` on, `bytes` bytes each, of all strips. */
 static void issue_groups(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from, ptx_u32 step,
                         uint32_t to, uint32_t bytes)
 {
@@ -175,8 +177,8 @@ static void issue_groups(struct marlin_bulk *b, const struct marlin_producer *s,
 }
 
 /*
- * The strips of a tile that starts or ends with half of one, as `odd` says: whole strips, then the
- * half, which has 1 KB of each step.
+ * Issues the copies of a tile that starts (`odd`) or ends with half a strip: first the whole
+ * strips, then the half strip, which has 1 KB of each step.
  */
 static void issue_halves(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from)
 {
@@ -213,7 +215,7 @@ static void issue_weights(struct marlin_bulk *b, const struct marlin_producer *s
         issue_groups(b, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
 }
 
-/* A stage of the CTA, of all those of the tile. */
+/* Turns a number among the CTA's stages of a tile's K into a number among all of the tile's. */
 static ptx_u32 of_tile(struct marlin_bulk *b, ptx_u32 stage)
 {
     return b->q.v->cluster ? ptx_add_u32(b->q.g.k, stage, b->along_k) : stage;
@@ -242,7 +244,7 @@ static void locate(struct gemm *g, struct gemm_producer *p)
     gemm_walk_next(q->g.k, &q->g.division, &s->p.walk);
     struct gemm_place place = marlin_emit_place(q, s->p.walk.tile);
     ptx_mul_lo_u32_to(q->g.k, s->row, place.m, U32(q->v->tile_m));
-    if (q->v->tile_m > FEW_ROWS) /* few registers are left: found anew each time, none is kept */
+    if (q->v->tile_m > FEW_ROWS) /* computed here again, since few registers are free to keep it */
         b->boxes.maps = ptx_param_address(q->g.k, b->maps);
     gemm_boxes_locate(q->g.k, &b->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
@@ -254,22 +256,9 @@ static void locate(struct gemm *g, struct gemm_producer *p)
 }
 
 /*
- * The end of those of the first part's stages whose weights are sent for ahead of activations:
- * these wait behind them. With 8 rows activations are few, and some 60 KB of weights are there when
- * the kernel ahead has ended. µs of an H200, plain and overlapping the launch before, by stages
- * ahead:
- *
- *     rows                      1            2            3            4
- *     8, 8192 × 28672      31.7 30.8    31.9 30.6    31.3 30.1    31.4 29.7    whole ring 31.9 30.2
- *     16, 8192 × 28672     33.5 32.7    33.2 31.7    33.6 31.4    34.3 31.8
- *     16, 8192 × 8192      11.6 10.9    11.6 10.6    11.7 10.8    12.2 11.2
- *     32, 4096 × 4096       6.0  5.2     5.9  5.1     6.2  5.3     6.5  5.6
- *     64, 8192 × 8192      18.8         19.1         19.3
- *
- * Two threads, one for weights at its own pace, through the whole ring, and one for activations,
- * were slower but for 32 rows of 8192 × 28672 (39.8 and 40.4): the first activations were there 1.8
- * µs after the kernel ahead had ended, not 0.6, and 64 rows of 8192 × 8192 took 20.2, not 18.2.
- * Prefetched tensor maps delay the weights more than they hasten the activations.
+ * The end of the stages whose weights are copied before the kernel ahead has ended. Activations
+ * wait behind these copies, so they are few: one stage, two with few tokens, and with 8 tokens as
+ * many as 60 KB hold.
  */
 static ptx_u32 ahead(struct marlin_bulk *b, const struct marlin_producer *s)
 {
@@ -284,9 +273,9 @@ static ptx_u32 ahead(struct marlin_bulk *b, const struct marlin_producer *s)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are,
- * and all slots are free for them. Activations, the workspace and C wait for its end: then follow
- * what goes with those weights.
+ * Programmatic dependent launch: the weights of the first stages are copied while the kernel ahead
+ * still runs. Accesses to activations, workspace and y wait for the end of that kernel; then the
+ * activations of these stages are copied. All slots are empty at this point.
  */
 static void issue_ahead(struct marlin_bulk *b, struct marlin_producer *s, bool weights)
 {
@@ -336,8 +325,9 @@ static void announce(struct marlin_bulk *b)
 }
 
 /*
- * … and what others have of one that it ends, its first. The end is found anew: no register is
- * kept.
+ * The producer's share of the fix-up: copies the partial sums of the CTA's first tile, if the CTA
+ * ends that tile and other CTAs have parts of it. The end of the CTA's stages is computed again,
+ * since no register is free to keep it.
  */
 static void send_sums(struct marlin_bulk *b, struct marlin_producer *s)
 {
@@ -434,7 +424,7 @@ void marlin_begin_bulk(struct gemm *g)
         locate(g, &b->producer.p);
         issue_ahead(b, &b->producer, true);
     }
-    begin_exchange(b); /* behind the first copies, which a cluster's barrier delays */
+    begin_exchange(b); /* after the first copies, since a cluster barrier would delay them */
     ptx_if(k, ptx_setp_eq_u32(k, g->at.thread, U32(0)))
         gemm_ring_init_others(k, &g->ring);
     ptx_bar_sync(k, 0);

@@ -8,18 +8,21 @@
 #include "../gemm/wgmma.h"
 #include "emit.h"
 
-/* Where things stand in a stage: activations, then codes, scales and zero points strip by strip. */
+/*
+ * Layout of a stage in shared memory: activations, then the codes of all strips, the scales of all
+ * strips, the zero points of all strips, and the sums of activations.
+ */
 struct stage_layout {
-    uint32_t strips, groups;       /* of a tile, in part or whole; of scales, of a strip */
-    uint32_t codes, half, scales, zeros; /* offsets; of half a strip past whole ones */
+    uint32_t strips, groups;             /* strips of a tile, halves included; groups of a strip */
+    uint32_t codes, half, scales, zeros; /* offsets; `half`: of half a strip past the whole ones */
     uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip */
-    uint32_t copied, bytes;        /* in all; with what pads it */
-    uint32_t totals, totals_bytes; /* sums of activations, past what is copied */
+    uint32_t copied, bytes;              /* bytes that are copied; bytes of a slot */
+    uint32_t totals, totals_bytes;       /* offset and size of the sums of activations */
 };
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s,
                                         const ptxgen_marlin_variant *v);
 
-/* Steps of a stage: each of the warpgroups along K has `steps` of them. */
+/* Steps of 64 of K in a stage: each of the warps, or warpgroups, along K has `steps` of them. */
 static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)
 {
     return v->wk * v->steps;
@@ -48,7 +51,7 @@ struct marlin_bulk {
     ptx_pred issues; /* whether the thread is the producer */
 
     /* A warpgroup of wgmma. */
-    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's, in a stage; one of the last two */
+    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's offsets in a stage; one of the last two */
     ptx_u32 block_at; /* where the warpgroup's x starts in a stage, with others along K */
     ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
     ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4]; /* of a stage, where they are scaled */

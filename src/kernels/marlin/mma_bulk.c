@@ -17,7 +17,7 @@
  */
 #include "bulk.h"
 
-/* Past the warps before this one along K. */
+/* Adds `bytes` to an offset for each warp before this one along K. */
 static ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
 {
     return q->v->wk > 1 ? ptx_mad_lo_u32(q->g.k, q->along_k, U32(bytes), offset) : offset;
@@ -45,7 +45,10 @@ static void find_groups(struct marlin_bulk *b, ptx_u32 strip)
     w->zeros_at = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), w->strips_zeros);
 }
 
-/* … of whole strips, and of the half past them: the tile's parts turn between them. */
+/*
+ * Offsets of the lane's codes in a stage: in the whole strips, and in the half strip behind them.
+ * Which of the two a warp has may differ from tile to tile.
+ */
 static void find_codes(struct marlin_bulk *b, ptx_u32 strip)
 {
     struct marlin_product *q = &b->q;
@@ -111,7 +114,8 @@ static void begin_reading(struct marlin_bulk *b)
 }
 
 /*
- * Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group.
+ * Stores the sums of activations of a group, for the warps at `along_k`. The sum of token g of each
+ * fragment is in all lanes of group g.
  */
 static void note_group(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k, uint32_t group,
                        const ptx_f32 totals[2])
@@ -136,8 +140,7 @@ static void note_group(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k, ui
         }
 }
 
-/* Stores come behind all loads, which would wait for them: groups that follow each other took 100
- * cycles each. */
+/* The stores come after the loads of all groups, since a load would wait for an earlier store. */
 static void note_stage(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k)
 {
     enum { MOST = 16 };

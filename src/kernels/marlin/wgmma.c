@@ -22,14 +22,14 @@ enum { SLICES = STEP_MMAS, SLICE_BYTES = 32 /* of a row of activations */ };
 
 /* ---- weights ---- */
 
-/* Groups of a stage that the warpgroup goes through. */
+/* Groups of scales of a stage that the warpgroup uses. */
 static uint32_t own_groups(const struct marlin_bulk *b)
 {
     uint32_t groups = b->stage.groups;
     return groups > 1 ? groups / b->q.v->wk : groups;
 }
 
-/* `bytes` for each of the warpgroups before this one along K, added to an offset. */
+/* Adds `bytes` to an offset for each warpgroup before this one along K. */
 static ptx_u32 past_others(struct marlin_bulk *b, ptx_u32 offset, uint32_t bytes)
 {
     return b->q.v->wk > 1 ? ptx_mad_lo_u32(b->q.g.k, b->q.along_k, U32(bytes), offset) : offset;
@@ -40,7 +40,7 @@ static uint32_t past_groups(const struct marlin_bulk *b, uint32_t bytes)
     return b->stage.groups > 1 ? own_groups(b) * bytes : 0;
 }
 
-/* A lane's zero points stand as its scales do, a byte for two of them. */
+/* A lane's zero points have the order of its scales, with one byte for two zero points. */
 enum { ZEROS_TO_SCALES = MARLIN_SCALES_BYTES / MARLIN_ZEROS_BYTES };
 
 static void find_lane(struct marlin_bulk *b)
@@ -75,7 +75,7 @@ static void load_words(struct marlin_bulk *b, uint32_t step)
                                 (int)(s * b->stage.codes_bytes + step * MARLIN_STEP_BYTES));
 }
 
-/* A warp's two zero points of strip s, a byte, to where tile s has them. */
+/* Puts the byte with a lane's two zero points of strip s in the place that tile s reads. */
 static void keep_zeros(struct marlin_bulk *b, uint32_t s, ptx_u32 two)
 {
     struct marlin_product *q = &b->q;
@@ -87,7 +87,8 @@ static void keep_zeros(struct marlin_bulk *b, uint32_t s, ptx_u32 two)
 }
 
 /*
- * Where there are zero points, scales are found from them: no register is kept for another offset.
+ * With zero points, the offset of the scales is computed from that of the zero points, which saves
+ * a register.
  */
 static ptx_u32 find_scales(struct marlin_bulk *b)
 {
@@ -99,7 +100,7 @@ static ptx_u32 find_scales(struct marlin_bulk *b)
     return ptx_mad_lo_u32(k, b->zeros_at, U32(ZEROS_TO_SCALES), base);
 }
 
-/* The scales, and zero points, that the operands made next have: group `group` of the stage. */
+/* Loads the scales and zero points of group `group` of the stage, for the next operands. */
 static void enter_group(struct marlin_bulk *b, uint32_t group)
 {
     struct marlin_product *q = &b->q;
@@ -119,7 +120,7 @@ static void enter_group(struct marlin_bulk *b, uint32_t group)
     marlin_emit_dequantiser(q, &q->operands.scales);
 }
 
-/* Without groups: the columns' scales and zero points, from global memory. */
+/* Without groups: loads the scales and zero points of the lane's features from global memory. */
 static void load_columns(struct marlin_bulk *b, ptx_u32 tile_n)
 {
     struct marlin_product *q = &b->q;
@@ -154,7 +155,7 @@ static uint32_t slices(const struct marlin_bulk *b)
     return b->q.v->steps * SLICES;
 }
 
-/* What slice i of the stage starts with, if anything: words of 64 rows, scales of a group. */
+/* Loads what is new in slice i of the stage: the words of 64 of K, and the scales of a group. */
 static void load_weights(struct marlin_bulk *b, uint32_t i)
 {
     if (i % SLICES == 0)
@@ -165,8 +166,8 @@ static void load_weights(struct marlin_bulk *b, uint32_t i)
 }
 
 /*
- * Slices of a group, as an H200 likes them: between products of few rows several warpgroups' tensor
- * work and dequantisation overlap better in larger pieces. Products of 128 rows cover everything.
+ * Slices of a group. With few tokens, larger groups let the products of a warpgroup and the
+ * dequantisation of another overlap better; products of 128 tokens are long enough in any case.
  */
 static uint32_t group_slices(const struct marlin_bulk *b)
 {
@@ -191,7 +192,10 @@ static void dequantise_slice(struct marlin_bulk *b, uint32_t i)
         marlin_emit_dequantise(&b->q, s, b->q.operands.words[s][i % SLICES], operand(b, i, s));
 }
 
-/* The group from slice `first` on, whose weights are loaded as far as the first needs them. */
+/*
+ * Dequantises the group that starts at slice `first`. The weights that slice `first` needs have
+ * been loaded; those of later slices are loaded here.
+ */
 static void dequantise(struct marlin_bulk *b, uint32_t first)
 {
     for (uint32_t i = 0; i < group_slices(b); i++) {
@@ -239,7 +243,7 @@ static void multiply_group(struct marlin_bulk *b, uint32_t first, ptx_u64 block)
     ptx_wgmma_commit_group(k);
 }
 
-/* The last group's products are under way: the stage is given back when they have ended. */
+/* Waits for the products of the last group, releases the slot, and adds the scaled sums. */
 static void end_stage(struct marlin_bulk *b)
 {
     ptx_f32 scale[MAX_TILES][2];
@@ -253,7 +257,10 @@ static void end_stage(struct marlin_bulk *b)
     dequantise(b, 0);
 }
 
-/* `release`: the lanes that give the stage before back, and not in a part's first. */
+/*
+ * Multiplies a stage. `release`: the lanes that release the slot of the stage before; none in the
+ * first stage of a part.
+ */
 static void multiply_stage(struct marlin_bulk *b, ptx_pred release)
 {
     ptx_kernel *k = b->q.g.k;
@@ -280,8 +287,8 @@ static void multiply_stage(struct marlin_bulk *b, ptx_pred release)
 /* ---- parts ---- */
 
 /*
- * Whether registers are left for what a part's end asks, with few rows or two warpgroups: 8192 ×
- * 28672 with 32 rows takes 39.7 µs so, not 41.1, 4096 × 4096 with 64 rows 7.2, not 7.4.
+ * Whether registers are free to keep what the end of a part needs: with few tokens, or with two
+ * warpgroups.
  */
 bool marlin_keeps_walk(const ptxgen_marlin_variant *v)
 {
@@ -310,7 +317,10 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
                    ptx_setp_bool_ne_u32(g->k, part->walk.stage, part->first, g->releases));
 }
 
-/* The part ends where as many stages of the CTA are left as stand before it. */
+/*
+ * Multiplies the stages of a part without a counter of its own: the part ends when as many stages
+ * of the CTA remain as come before the part in the walk.
+ */
 static void multiply_what_is_left(struct gemm *g, struct gemm_part *part)
 {
     struct marlin_bulk *b = marlin_bulk_of(g);
@@ -337,9 +347,9 @@ static void drain(struct gemm *g)
 }
 
 /*
- * Finds the part's tile, and where its stages of that end, anew; where they start. Four warpgroups'
- * threads have 112 registers, 84 of them for sums and operands: none are kept for what a part's end
- * asks.
+ * Computes the part's tile and the end of its stages again, and returns their beginning. With four
+ * warpgroups a thread has 112 registers, of which sums and operands take 84, so no register is free
+ * to keep what the end of a part needs.
  */
 static ptx_u32 find_part(struct marlin_bulk *b, struct gemm_walk *w)
 {
@@ -405,7 +415,7 @@ static void begin_registers(struct marlin_bulk *b)
             b->sums[i / token_groups(q)][i % token_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }
 
-/* The threads of the warpgroups that have the same columns, and their barrier. */
+/* The team of the warpgroups that have the same features, with its barrier. */
 static void make_team(struct marlin_product *q)
 {
     ptx_kernel *k = q->g.k;

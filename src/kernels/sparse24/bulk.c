@@ -11,7 +11,7 @@ static uint64_t strip_bytes(const struct sparse24_product *q)
     return (uint64_t)sparse24_steps(q->spec) * sparse24_block_bytes(q->spec);
 }
 
-/* Whose weights come to the L2 behind those that are sent for before the kernel ahead ends. */
+/* Stages whose weights are prefetched into the L2, after those that are copied ahead. */
 static uint32_t stages_prefetched(const struct sparse24_product *q)
 {
     enum { BYTES = 36864 /* of a CTA */ };
@@ -52,7 +52,9 @@ static void issue_x(struct sparse24_product *q, const struct sparse24_producer *
     }
 }
 
-/* Weights that no other tile takes leave the L2 first, not what is read of X again and again. */
+/*
+ * The L2 policy of weights: evict_first where no other tile reads them, so that x stays in the L2.
+ */
 static ptx_u64 weights_policy(const struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
@@ -61,7 +63,9 @@ static ptx_u64 weights_policy(const struct sparse24_product *q)
     return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->g.tiles_m, U32(1)));
 }
 
-/* Of the tile's first strip in a stage; the others follow, past W's last that again, unused. */
+/*
+ * The address of the tile's first strip in a stage. Past w's last strip that one is copied again.
+ */
 static ptx_u64 first_strip(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 stage)
 {
     ptx_u32 bytes = U32(sparse24_strip_stage_bytes(q));
@@ -114,7 +118,7 @@ static void issue_strips(struct sparse24_product *q, const struct sparse24_produ
     }
 }
 
-/* To the L2, those of so many stages more as there are. */
+/* Prefetches the weights of the next stages_prefetched stages, or of those that remain. */
 static void prefetch_weights(struct sparse24_product *q, const struct sparse24_producer *s, const struct gemm_walk *w)
 {
     ptx_kernel *k = q->g.k;
@@ -130,8 +134,8 @@ static void prefetch_weights(struct sparse24_product *q, const struct sparse24_p
     }
 }
 
-/* The first two warps of their warpgroup send, one for weights, one for X. */
-enum { PRODUCERS = 2, BEGUN = 2 /* the barrier that the ring is set up */ };
+/* The first two warps of the producer warpgroup issue copies, one of weights, one of x. */
+enum { PRODUCERS = 2, BEGUN = 2 /* number of the CTA barrier after which the ring may be used */ };
 
 static uint32_t producer_warp(const struct sparse24_product *q, uint32_t producer)
 {
@@ -139,8 +143,9 @@ static uint32_t producer_warp(const struct sparse24_product *q, uint32_t produce
 }
 
 /*
- * By the warp that sends for weights, which does not wait until others know of it. These wait at
- * one place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for divergence.
+ * The producer warp of weights sets the ring up, and goes on without waiting for the other warps.
+ * These wait at a single bar.sync of the text, since compute-sanitizer's synccheck (CUDA 13.0)
+ * takes two of them for divergence.
  */
 void sparse24_begin_ring(struct sparse24_product *q)
 {
@@ -157,7 +162,7 @@ void sparse24_begin_ring(struct sparse24_product *q)
         ptx_bar_sync_n(k, U32(BEGUN), all);
 }
 
-/* Whose weights are sent for before the kernel ahead ends: all that the ring holds, or 36 KB. */
+/* Stages whose weights are copied before the kernel ahead has ended: the whole ring, or fewer. */
 static uint32_t stages_ahead(const struct sparse24_product *q)
 {
     const ptxgen_sparse24_variant *v = q->v;
@@ -166,9 +171,9 @@ static uint32_t stages_ahead(const struct sparse24_product *q)
 }
 
 /*
- * Whether strips are sent for in a loop: eight copies in the text take more than the 32 registers
- * that a lane has. A stage of s8 is half as long, and a loop too slow (374 µs for 345 of 4096 rows
- * at 8192 × 8192), but its copies fit.
+ * Whether strips are copied in a loop: eight copies in the text take more than the 32 registers of
+ * a producer lane. A stage of s8 is half as long, which makes a loop too slow, but its copies fit
+ * into the registers.
  */
 static bool loops_over_strips(const struct sparse24_product *q)
 {

@@ -36,7 +36,7 @@ struct sparse24_product {
     const ptxgen_sparse24_plan *plan;
     const ptxgen_sparse24_variant *v;
     ptx_u32 along_m, along_n, along_k; /* the warp's place in the CTA */
-    ptx_u64 address[SPARSE24_M];       /* parameters of 64 bits, those that are used */
+    ptx_u64 address[SPARSE24_M];       /* the 64-bit parameters that are used */
     ptx_u32 end_granule;               /* of the CTA, or its cluster */
     struct gemm_operand x;
     ptx_u32 x_lane; /* the lane's offset of x in a stage, for loads */

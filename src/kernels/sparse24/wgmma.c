@@ -35,8 +35,9 @@ static uint32_t warp_tiles(const struct sparse24_product *q)
 }
 
 /*
- * Tile t of the lane's rows is in strip 2t + warp / 2 of the warpgroup's, its half warp % 2.
- * Warpgroups along N have rows of their own, those along K their own blocks and columns of X.
+ * Tile t of the lane is in half warp % 2 of strip 2t + warp / 2 of the warpgroup. Warpgroups along
+ * N have features of their own; warpgroups along K have blocks of their own, and their own part of
+ * x.
  */
 static void find_lane(struct sparse24_product *q)
 {
@@ -67,7 +68,7 @@ static uint32_t word_mmas(const struct sparse24_product *q)
     return sparse24_mmas(q->spec) / SPARSE24_WORDS;
 }
 
-/* What mma step i of the stage to be read takes of W. */
+/* Loads the weights and metadata of mma step i of the current stage. */
 static void load_weights(struct sparse24_product *q, uint32_t i)
 {
     ptx_kernel *k = q->g.k;

@@ -35,7 +35,7 @@ struct producer {
     ptx_u32 issued;     /* stages, where it keeps pace */
 };
 
-/* Bytes of a stage's codes, of few tokens of no more than there are, and `more`. */
+/* Bytes of a stage's codes, of the tokens that exist where tokens are few, plus `more`. */
 static ptx_u32 code_bytes(struct product *q, uint32_t more)
 {
     uint32_t depth = w8a8_depth(q->v);
@@ -51,7 +51,7 @@ static uint32_t weight_bytes(const struct product *q)
     return q->v->wk * q->w_block;
 }
 
-/* A box for each block of the stage, to `to` on; `once`: of what no other CTA reads. */
+/* Issues the copy of a box for each block of the stage; `once`: no other CTA reads these bytes. */
 static void issue_boxes(struct product *q, const struct producer *s, ptx_u32 stage, ptx_u64 map,
                        ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
 {
@@ -94,8 +94,8 @@ static void locate(struct gemm *g, struct gemm_producer *p)
 }
 
 /*
- * Stages of the CTA's first tile whose weights are sent for ahead. No more than keep the memory
- * busy: what the kernel that makes the codes stores, and the codes, queue up behind them.
+ * Stages of the CTA's first tile whose weights are copied ahead: only as many as keep the memory
+ * busy, because the stores of the quantising kernel, and the codes, queue behind them.
  */
 static uint32_t stages_ahead(const struct product *q)
 {
@@ -109,7 +109,9 @@ static uint32_t stages_ahead(const struct product *q)
 
 typedef void issue_part(struct product *q, const struct producer *s, ptx_u32 stage);
 
-/* Weights, of slots that all are free, or the codes that go with them. */
+/*
+ * Issues the copies of the first stages: their weights, while all slots are empty, or their codes.
+ */
 static void issue_ahead(struct product *q, const struct producer *first, issue_part *issue, bool claims)
 {
     ptx_kernel *k = q->g.k;
@@ -180,8 +182,8 @@ static void produce_together(struct product *q)
 /* ---- weights and codes by two warps ---- */
 
 /*
- * Until the ring is full no more weights are under way than keep the memory busy: a stage is sent
- * for when one of some before has landed.
+ * Paces the producer of weights until the ring is full: a stage is issued when an earlier stage has
+ * arrived, so that only as many bytes are in flight as keep the memory busy.
  */
 static void keep_pace(struct product *q, const struct producer *s)
 {
@@ -248,7 +250,9 @@ static void produce(struct gemm *g)
 
 /* ---- multiplying ---- */
 
-/* A stage is given back when its products have ended, while those of later ones are under way. */
+/*
+ * A slot is released when its products have completed, while those of later stages are in flight.
+ */
 static void multiply(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
@@ -310,8 +314,8 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
 }
 
 /*
- * Rows of codes that no copy brings, where there are fewer tokens than wgmma has rows: their
- * products count for nothing, but are to be of something.
+ * Clears the rows of codes that no copy brings, where there are fewer tokens than wgmma has rows:
+ * their products are not used, but shared memory must be initialised.
  */
 static void clear_missing_codes(struct product *q)
 {
@@ -338,7 +342,7 @@ static void clear_missing_codes(struct product *q)
     }
 }
 
-/* Warps along what wgmma takes as rows, four of which are a warpgroup, come first. */
+/* Warps along the rows of wgmma, four of which are a warpgroup, come first. */
 static void find_warp(struct product *q)
 {
     const ptxgen_w8a8_variant *v = q->v;
