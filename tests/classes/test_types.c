@@ -6,7 +6,8 @@
  */
 #include "tests/checks.h"
 
-#include "src/cli/families/sparse24.h"
+#include "src/harness/problem.h"
+#include "src/harness/sparse24.h"
 
 #include <stdio.h>
 
@@ -20,12 +21,20 @@ static ptxgen_status run_sparse24(struct device *device, uint32_t m, int type, b
     static const uint8_t types[TYPES] = {PTXGEN_SPARSE24_F16, PTXGEN_SPARSE24_BF16,
                                          PTXGEN_SPARSE24_S8},
                          y_types[TYPES] = {PTXGEN_F16, PTXGEN_BF16, PTXGEN_BF16};
-    struct sparse24_options options = {
-        .spec = {.k = K, .n = N, .type = types[type], .y_type = y_types[type]}};
-    const struct run_request request = {.m = m, .m_given = true, .seed = 1};
-    options.spec.bias = options.spec.residual = !plain;
-    options.spec.activation = plain ? PTXGEN_ACTIVATION_NONE : PTXGEN_ACTIVATION_RELU;
-    return sparse24_run(&options, &request, device, check, err);
+    ptxgen_sparse24_spec spec = {.k = K, .n = N, .type = types[type], .y_type = y_types[type]};
+    const struct kernel_request request = {.spec = &spec};
+    spec.bias = spec.residual = !plain;
+    spec.activation = plain ? PTXGEN_ACTIVATION_NONE : PTXGEN_ACTIVATION_RELU;
+    struct problem p = {.harness = NULL};
+    struct random r = random_start(1);
+    ptxgen_status status =
+        problem_allocate(&p, &sparse24_harness, &request, m, NULL, device, err);
+    if (status == PTXGEN_OK)
+        status = problem_fill(&p, &r, err);
+    if (status == PTXGEN_OK)
+        status = problem_check(&p, device, check, err);
+    problem_release(&p);
+    return status;
 }
 
 static void sparse24_is_right_in_every_type(void **state)
