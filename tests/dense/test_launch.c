@@ -109,6 +109,19 @@ static void strides_below_a_row_are_refused(void **state)
     refused(b, &args, "row stride of y, 1, is below its 64");
 }
 
+static void buffers_that_are_too_short_are_refused_with_what_they_must_hold(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dense_args args = b->args;
+    args.x_bytes = 1023;
+    refused(b, &args,
+            "dense: x has 1023 bytes, fewer than the 1024 of 2 rows of 256 elements of 2 bytes "
+            "with a row stride of 256");
+    args = b->args;
+    args.bias_bytes = 127;
+    refused(b, &args, "dense: bias has 127 bytes, fewer than the 128 that the launch needs");
+}
+
 static void rows_of_x_that_are_not_aligned_need_room(void **state)
 {
     struct bench *b = *state;
@@ -159,6 +172,7 @@ int main(void)
         cmocka_unit_test(more_rows_than_planned_are_refused),
         cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
         cmocka_unit_test(strides_below_a_row_are_refused),
+        cmocka_unit_test(buffers_that_are_too_short_are_refused_with_what_they_must_hold),
         cmocka_unit_test(rows_of_x_that_are_not_aligned_need_room),
         cmocka_unit_test(dispatch_loads_a_spec_once),
     };
