@@ -49,7 +49,7 @@ static void add_item(struct list *list, const struct family *family, struct fami
             exit(EXIT_INTERNAL);
         }
     }
-    list->items[list->count] = (ptxgen_warm_item){family->kernels(), options->spec};
+    list->items[list->count] = (ptxgen_warm_item){family->harness->family(), options->spec};
     list->lines[list->count] = line;
     list->options[list->count++] = options;
 }

@@ -296,7 +296,7 @@ static ptxgen_status tune_shape(const struct family *family,
                                 const struct tune_options *o, struct device *device,
                                 ptxgen_error *err)
 {
-    struct tuning t = {.options = o, .kernels = family->kernels(), .device = device};
+    struct tuning t = {.options = o, .kernels = family->harness->family(), .device = device};
     const void *spec = family_options->spec;
     const ptxgen_target target = ptxgen_device_target(&device->facts);
     if (!t.kernels->tiling)

@@ -31,8 +31,7 @@ struct family_file;
 
 struct family {
     const char *name;
-    const char *summary;                   /**< one line */
-    const ptxgen_family *(*kernels)(void); /**< the library's family */
+    const char *summary; /**< one line */
     const struct harness *harness;
     bool int8_peer; /**< bench compares with a product of s8, else of f16 */
 

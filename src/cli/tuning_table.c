@@ -16,7 +16,7 @@ ptxgen_tuning *tuning_for(const struct family *family, struct family_options *fa
 {
     ptxgen_tuning *tuning = NULL;
     ptxgen_cache *cache = NULL;
-    if (!family->kernels()->tiling || caches_are_off() ||
+    if (!family->harness->family()->tiling || caches_are_off() ||
         ptxgen_cache_open(NULL, &cache, NULL) != PTXGEN_OK)
         return NULL;
     if (ptxgen_tuning_load(cache, &device->facts, &tuning, NULL) == PTXGEN_OK &&

@@ -185,8 +185,9 @@ ptxgen_status time_launches(struct device *d, bench_launch *launch, void *state,
 
 /* ---- memory ---- */
 
-ptxgen_status bench_repeat_memory(struct device *d, ptxgen_cu_deviceptr address, size_t done,
-                                  size_t bytes, ptxgen_error *err)
+/* Copies the first `done` bytes at `address` over the rest of `bytes`. */
+static ptxgen_status repeat_memory(struct device *d, ptxgen_cu_deviceptr address, size_t done,
+                                   size_t bytes, ptxgen_error *err)
 {
     ptxgen_cu_result result = PTXGEN_CUDA_SUCCESS;
     while (result == PTXGEN_CUDA_SUCCESS && done < bytes) {
@@ -218,7 +219,7 @@ ptxgen_status bench_random_memory(struct device *d, const char *what, size_t byt
     ptxgen_status status = device_check(d, d->driver.memcpy_htod(*address, host, piece),
                                         "copying random data to the device", err);
     free(host);
-    return status == PTXGEN_OK ? bench_repeat_memory(d, *address, piece, bytes, err) : status;
+    return status == PTXGEN_OK ? repeat_memory(d, *address, piece, bytes, err) : status;
 }
 
 static void keep(struct bench_memory *m, ptxgen_cu_deviceptr memory, uint64_t *address)
@@ -249,7 +250,7 @@ ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, cons
     keep(m, memory, address);
     ptxgen_status status =
         device_check(m->device, driver->memcpy_htod(memory, host, bytes), what, err);
-    return status == PTXGEN_OK ? bench_repeat_memory(m->device, memory, bytes, copies * bytes, err)
+    return status == PTXGEN_OK ? repeat_memory(m->device, memory, bytes, copies * bytes, err)
                                : status;
 }
 

@@ -39,9 +39,6 @@ ptxgen_status time_launches(struct device *device, bench_launch *launch, void *s
  */
 ptxgen_status bench_random_memory(struct device *device, const char *what, size_t bytes,
                                   uint64_t mask, ptxgen_cu_deviceptr *address, ptxgen_error *err);
-/** Copies the first `done` bytes at `address` over the rest of `bytes`. */
-ptxgen_status bench_repeat_memory(struct device *device, ptxgen_cu_deviceptr address, size_t done,
-                                  size_t bytes, ptxgen_error *err);
 
 /** The memory of a bench, freed all at once. */
 struct bench_memory {

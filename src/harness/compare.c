@@ -19,8 +19,13 @@ struct comparing {
 
 /* ---- a block ---- */
 
-void expected_check(const struct expected *e, size_t row, size_t column, ptxgen_element type,
-                    double output, const struct expected_output *own, struct check *check)
+/*
+ * Checks an output against the file's. `own` has the bound and the spread of the output about what
+ * is right; how the file rounded comes on top, and a file that rounds to 16 bits says nothing about
+ * a spread.
+ */
+static void check_expected(const struct expected *e, size_t row, size_t column, ptxgen_element type,
+                           double output, const struct expected_output *own, struct check *check)
 {
     double value = e->values[row * e->columns + column];
     const struct expected_output wanted = {
@@ -56,7 +61,7 @@ static void check_block(const struct problem *p, const struct block *b,
         const struct expected_output expected = {r->value[i], r->bound[i],
                                                  r->exact ? NULL : &r->spread[i]};
         if (of_file)
-            expected_check(&p->expected, row, column, type, output, &expected, check);
+            check_expected(&p->expected, row, column, type, output, &expected, check);
         else
             check_output(check, o->name, row, column, type, output, &expected);
     }

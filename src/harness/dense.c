@@ -113,7 +113,6 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 const struct harness dense_harness = {
     .family = ptxgen_dense_family,
     .verbs = &verbs,
-    .args_bytes = sizeof(ptxgen_dense_args),
     .m = ARG(m),
     .workspace = ARG(workspace),
     .workspace_bytes = ARG(workspace_bytes),

@@ -81,7 +81,7 @@ struct harness {
     const struct kernel_verbs *verbs;
 
     /** Offsets of members of the arguments; those of the last three that are 0 are not there. */
-    size_t args_bytes, m, workspace, workspace_bytes, overlap;
+    size_t m, workspace, workspace_bytes, overlap;
     bool poisons_workspace; /**< a workspace may hold anything; else it is zeroed before its use */
 
     /** "K=4096 N=14336 M=1 f16 …" */

@@ -211,7 +211,7 @@ ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed 
 
 enum { TENSORS = 5 };
 
-bool marlin_format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *s)
+static bool format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *s)
 {
     if (format == PTXGEN_W4_MARLIN)
         return s->n % 64 == 0 && !s->act_order;
@@ -304,7 +304,7 @@ static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err
     ptxgen_w4_format format;
     do
         format = (ptxgen_w4_format)random_below(r, PTXGEN_W4_MARLIN + 1);
-    while (!marlin_format_holds(format, p->plan));
+    while (!format_holds(format, p->plan));
     ptxgen_status status = marlin_random_weights(p->plan, format, r, &w, err);
     if (status == PTXGEN_OK)
         status =
@@ -415,7 +415,6 @@ static const double factors[] = {0, 0x1p-22};
 const struct harness marlin_harness = {
     .family = ptxgen_marlin_family,
     .verbs = &verbs,
-    .args_bytes = sizeof(ptxgen_marlin_args),
     .m = ARG(m),
     .workspace = ARG(workspace),
     .workspace_bytes = ARG(workspace_bytes),

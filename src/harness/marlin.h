@@ -29,8 +29,6 @@ struct marlin_weights {
     void *memory[2][5]; /**< that the tensors own */
 };
 
-/** Whether weights of the spec can stand in a checkpoint of that format. */
-bool marlin_format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *spec);
 /** Random weights of the spec, in a format that holds them. */
 ptxgen_status marlin_random_weights(const ptxgen_marlin_spec *spec, ptxgen_w4_format format,
                                     struct random *r, struct marlin_weights *weights,

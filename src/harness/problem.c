@@ -94,7 +94,8 @@ static void disturb_row(const struct harness *h, const struct operand *o, unsign
         make_huge(o, row, h->huge, r);
 }
 
-void problem_disturb(struct problem *p, struct random *r)
+/* Makes some rows of the activations and of the residual no ordinary ones. */
+static void disturb(struct problem *p, struct random *r)
 {
     for (unsigned i = 0; i < p->count; i++) {
         const struct operand *o = &p->operands[i];
@@ -288,7 +289,7 @@ ptxgen_status problem_run_random(const struct harness *h, uint64_t seed, struct 
         status = problem_fill(&p, &r, err);
     if (status == PTXGEN_OK) {
         if (random_below(&r, 4) == 0)
-            problem_disturb(&p, &r);
+            disturb(&p, &r);
         status = problem_check(&p, device, check, err);
     }
     problem_release(&p);

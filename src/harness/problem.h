@@ -15,7 +15,6 @@
 
 #include "buffer.h"
 #include "check.h"
-#include "expected.h"
 #include "harness.h"
 #include "random.h"
 
@@ -25,6 +24,13 @@ struct layout {
     uint32_t gap[MOST_OPERANDS];   /**< elements past a row, of operands with a stride */
     uint32_t shift[MOST_OPERANDS]; /**< in units of the operand's `shift` */
     bool in_place;                 /**< the output is the residual */
+};
+
+/** The output that a file expects; without one `values` is NULL. */
+struct expected {
+    double *values; /**< for free() */
+    size_t columns;
+    double unit, least; /**< how the file rounded them: by unit · |value| + least at most */
 };
 
 struct problem {
@@ -50,8 +56,6 @@ ptxgen_status problem_allocate(struct problem *p, const struct harness *harness,
 void problem_release(struct problem *p);
 /** Random operands of moderate size. */
 ptxgen_status problem_fill(struct problem *p, struct random *r, ptxgen_error *err);
-/** Makes some rows of the activations and of the residual no ordinary ones. */
-void problem_disturb(struct problem *p, struct random *r);
 
 /** An element of an operand's host copy; NULL where the operand is not used. */
 const void *problem_at(const struct problem *p, unsigned operand, uint64_t row, uint64_t column);

@@ -18,7 +18,8 @@ unsigned rmsnorm_q4k_matrices(const ptxgen_rmsnorm_q4k_spec *s)
     return s->n[2] ? 3 : s->n[1] ? 2 : 1;
 }
 
-unsigned rmsnorm_q4k_outputs(const ptxgen_rmsnorm_q4k_spec *s)
+/* 1 with SwiGLU. */
+static unsigned outputs_of(const ptxgen_rmsnorm_q4k_spec *s)
 {
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 1 : rmsnorm_q4k_matrices(s);
 }
@@ -119,7 +120,7 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
             names[1][i], OPERAND_INPUT, n && s->bias, 1, n, PTXGEN_F32,
             .address = ARG(bias) + 8 * i, .bytes = ARG(bias_bytes) + 8 * i, .deviation = 2);
         to[RMSNORM_Q4K_AT_Y + i] =
-            (struct operand)OPERAND(names[2][i], OPERAND_OUTPUT, i < rmsnorm_q4k_outputs(s), m, n,
+            (struct operand)OPERAND(names[2][i], OPERAND_OUTPUT, i < outputs_of(s), m, n,
                                     s->y_type, .address = ARG(y) + 8 * i,
                                     .bytes = ARG(y_bytes) + 8 * i, .stride = ARG(y_stride) + 8 * i);
     }
@@ -258,7 +259,6 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 const struct harness rmsnorm_q4k_harness = {
     .family = ptxgen_rmsnorm_q4k_family,
     .verbs = &verbs,
-    .args_bytes = sizeof(ptxgen_rmsnorm_q4k_args),
     .m = ARG(m),
     .overlap = ARG(overlap_previous),
     .name = name,

@@ -18,8 +18,6 @@ enum {
     RMSNORM_Q4K_OPERANDS = RMSNORM_Q4K_AT_Y + PTXGEN_RMSNORM_Q4K_MATRICES
 };
 
-/** Outputs that the spec has: 1 with SwiGLU. */
-unsigned rmsnorm_q4k_outputs(const ptxgen_rmsnorm_q4k_spec *spec);
 unsigned rmsnorm_q4k_matrices(const ptxgen_rmsnorm_q4k_spec *spec);
 
 #endif

@@ -90,8 +90,9 @@ static ptxgen_status pack(const ptxgen_sparse24_spec *s, const struct sparse24_w
                                 (ptxgen_const_span){w->metadata.data, w->metadata.bytes}, to, err);
 }
 
-ptxgen_status sparse24_make_weights(struct problem *p, struct sparse24_weights **weights,
-                                    ptxgen_error *err)
+/* Memory for them, where there is none yet. */
+static ptxgen_status make_weights(struct problem *p, struct sparse24_weights **weights,
+                                  ptxgen_error *err)
 {
     if (!p->own) {
         p->own = calloc(1, sizeof **weights);
@@ -125,8 +126,8 @@ static void release(struct problem *p)
 static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = p->plan;
-    struct sparse24_weights *w;
-    ptxgen_status status = sparse24_make_weights(p, &w, err);
+    struct sparse24_weights *w = NULL;
+    ptxgen_status status = make_weights(p, &w, err);
     if (status != PTXGEN_OK)
         return status;
     double scale = p->operands[SPARSE24_AT_X].deviation;
@@ -317,7 +318,6 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 const struct harness sparse24_harness = {
     .family = ptxgen_sparse24_family,
     .verbs = &verbs,
-    .args_bytes = sizeof(ptxgen_sparse24_args),
     .m = ARG(m),
     .workspace = ARG(workspace),
     .workspace_bytes = ARG(workspace_bytes),

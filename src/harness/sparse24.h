@@ -23,9 +23,6 @@ struct sparse24_weights {
     ptxgen_span values, metadata;
 };
 
-/** Memory for them, where there is none yet. */
-ptxgen_status sparse24_make_weights(struct problem *p, struct sparse24_weights **weights,
-                                    ptxgen_error *err);
 /** Packs them into the problem's buffer. */
 ptxgen_status sparse24_pack_weights(struct problem *p, ptxgen_error *err);
 

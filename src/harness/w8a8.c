@@ -257,7 +257,6 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 const struct harness w8a8_harness = {
     .family = ptxgen_w8a8_family,
     .verbs = &verbs,
-    .args_bytes = sizeof(ptxgen_w8a8_args),
     .m = ARG(m),
     .workspace = ARG(workspace),
     .workspace_bytes = ARG(workspace_bytes),

@@ -47,7 +47,7 @@ static void every_family_can_be_warmed(void **state)
     const struct family *family;
     (void)state;
     for (size_t i = 0; (family = family_at(i)); i++) {
-        const ptxgen_family *kernels = family->kernels();
+        const ptxgen_family *kernels = family->harness->family();
         assert_string_equal(kernels->name, family->name);
         assert_true(kernels->spec_bytes <= sizeof((struct family_options *)NULL)->spec);
     }

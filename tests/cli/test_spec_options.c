@@ -194,7 +194,7 @@ static void check_row(const struct row *row)
         memcpy(plain + f->offset, &f->value, f->bytes);
     }
     if (memcmp(plain + offsetof(struct family_options, spec), options + offsetof(struct family_options, spec),
-               family->kernels()->spec_bytes) != 0)
+               family->harness->family()->spec_bytes) != 0)
         fail_msg("%s --%s sets another field too", row->family, row->option);
     free(plain);
     free(options);
@@ -237,7 +237,7 @@ static void a_shape_is_k_by_output_features(void **state)
         unsigned char *options = parsed(family, NULL, NULL), *wanted = parsed(family, "k", "320");
         unsigned char *n = parsed(family, "n", "456");
         const unsigned char *plain = options;
-        size_t bytes = family->kernels()->spec_bytes, at = offsetof(struct family_options, spec);
+        size_t bytes = family->harness->family()->spec_bytes, at = offsetof(struct family_options, spec);
         for (size_t i = at; i < at + bytes; i++)
             if (n[i] != plain[i])
                 wanted[i] = n[i];

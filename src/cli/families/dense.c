@@ -18,8 +18,7 @@ static const struct tile_member tile[] = {
 #define AT(member) offsetof(ptxgen_dense_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K},
-    {"n", "N", "Output features", OPTION_NUMBER, AT(n),
-     .rules = OPTION_IS_N},
+    {"n", "N", "Output features", OPTION_NUMBER, AT(n), .rules = OPTION_IS_N},
     {"dtype", "TYPE", "Of all matrices: f16 (default), bf16 or f32", OPTION_CHOICE, AT(type),
      .choices = type_names},
     {"max-m", "M", "The most tokens that will be launched (any)", OPTION_NUMBER, AT(max_m),
@@ -48,6 +47,5 @@ const struct family dense_family = {
     .summary = "Matrix product with dense weights of f16, bf16 or f32 on tensor cores",
     .harness = &dense_harness,
     .spec_rows = spec_rows,
-    .kernels = ptxgen_dense_family,
     .set_defaults = set_defaults,
 };

@@ -99,7 +99,6 @@ static void check_data(struct argp_state *state, struct family_options *o)
 const struct family marlin_family = {
     .name = "marlin",
     .summary = "Matrix product with 4-bit weights and f16 or bf16 activations on tensor cores",
-    .kernels = ptxgen_marlin_family,
     .harness = &marlin_harness,
     .spec_rows = spec_rows,
     .data_rows = data_rows,

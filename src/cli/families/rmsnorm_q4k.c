@@ -101,7 +101,6 @@ static void check_data(struct argp_state *state, struct family_options *o)
 const struct family rmsnorm_q4k_family = {
     .name = "rmsnorm_q4k",
     .summary = "RMSNorm fused with a matrix-vector product over GGUF Q4_K weights, 1 to 8 tokens",
-    .kernels = ptxgen_rmsnorm_q4k_family,
     .harness = &rmsnorm_q4k_harness,
     .spec_rows = spec_rows,
     .data_rows = data_rows,

@@ -92,7 +92,6 @@ static void finish(struct family_options *o)
 const struct family sparse24_family = {
     .name = "sparse24",
     .summary = "Matrix product with 2:4 sparse weights on sparse tensor cores",
-    .kernels = ptxgen_sparse24_family,
     .harness = &sparse24_harness,
     .spec_rows = spec_rows,
     .data_rows = data_rows,

@@ -86,7 +86,6 @@ static void set_defaults(struct family_options *o)
 const struct family w8a8_family = {
     .name = "w8a8",
     .summary = "Linear layer with 8-bit weights; activations are quantised on the way",
-    .kernels = ptxgen_w8a8_family,
     .harness = &w8a8_harness,
     .spec_rows = spec_rows,
     .data_rows = data_rows,
