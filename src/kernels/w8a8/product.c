@@ -438,7 +438,7 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .multiply = multiply,
                                              .epilogue = epilogue};
 
-/* The loop over stages issues the first ones, too. */
+/* The loop over stages issues the copies of the first stages, too. */
 static const struct gemm_ops filling_ops = {.begin = begin_cp_async,
                                             .begin_consumer = begin_consumer,
                                             .clear = clear,

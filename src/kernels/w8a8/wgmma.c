@@ -53,7 +53,7 @@ static uint32_t weight_bytes(const struct product *q)
 
 /* Issues the copy of a box for each block of the stage; `once`: no other CTA reads these bytes. */
 static void issue_boxes(struct product *q, const struct producer *s, ptx_u32 stage, ptx_u64 map,
-                       ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
+                        ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
 {
     ptx_kernel *k = q->g.k;
     ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(w8a8_depth(q->v)));
@@ -79,7 +79,7 @@ static void issue_codes(struct product *q, const struct producer *s, ptx_u32 sta
 {
     uint32_t barrier = w8a8_has_two_producers(q->v) ? gemm_ring_side_offset(&q->g.ring) : 0;
     issue_boxes(q, s, stage, q->codes_map, s->token, q->codes_offset, q->codes_block, barrier,
-               false);
+                false);
 }
 
 static void locate(struct gemm *g, struct gemm_producer *p)
@@ -112,7 +112,8 @@ typedef void issue_part(struct product *q, const struct producer *s, ptx_u32 sta
 /*
  * Issues the copies of the first stages: their weights, while all slots are empty, or their codes.
  */
-static void issue_ahead(struct product *q, const struct producer *first, issue_part *issue, bool claims)
+static void issue_ahead(struct product *q, const struct producer *first, issue_part *issue,
+                        bool claims)
 {
     ptx_kernel *k = q->g.k;
     struct producer s = *first;
@@ -261,17 +262,17 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     ptx_u64 w = gemm_wgmma_descriptor(k, ptx_add_u32(k, q->g.read.slot, q->w_at));
     ptx_u64 codes = gemm_wgmma_descriptor(k, ptx_add_u32(k, q->g.read.slot, q->codes_at));
     bool tokens = w8a8_tokens_are_m(q->v);
-    ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
+    ptx_u64 a_of = tokens ? codes : w, b_of = tokens ? w : codes;
     uint32_t steps = q->v->wk * STEPS;
     uint32_t columns = tokens ? w8a8_group_features(q->v) : w8a8_group_tokens(q->v);
-    ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products are the sums */
+    ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products overwrite the sums */
     ptx_wgmma_fence(k);
-    uint32_t row_block = tokens ? q->codes_block : q->w_block;
-    uint32_t column_block = tokens ? q->w_block : q->codes_block;
+    uint32_t a_block = tokens ? q->codes_block : q->w_block;
+    uint32_t b_block = tokens ? q->w_block : q->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t block = i / STEPS, step = i % STEPS * 32;
-        ptx_u64 a = gemm_wgmma_advance(k, rows_of, block * row_block + step);
-        ptx_u64 b = gemm_wgmma_advance(k, columns_of, block * column_block + step);
+        ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step);
+        ptx_u64 b = gemm_wgmma_advance(k, b_of, block * b_block + step);
         ptx_wgmma_k32_s32_s8_s8(k, (int)columns, q->acc[0][0], a, b, i ? q->always : later);
     }
     ptx_wgmma_commit_group(k);
