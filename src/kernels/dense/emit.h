@@ -81,10 +81,10 @@ void dense_epilogue(struct gemm *g, struct gemm_part *part);
 
 /* ---- bulk.c: stages that are copied in bulk ---- */
 
-/* All up to where producers and consumers part. */
+/* Emits the part of the kernel before producers and consumers branch. */
 void dense_begin_bulk(struct gemm *g);
 void dense_end_bulk(struct gemm *g);
-/* Bytes of x in a stage; w follows. */
+/* Bytes of x in a stage, which w follows. */
 uint32_t dense_stage_x_bytes(const struct dense_product *q);
 /* A thread's walk through the stages that it issues. */
 void dense_begin_producer(struct dense_product *q);

@@ -14,9 +14,9 @@
  *                                                              release the slot
  *                                                              drain, epilogue
  *
- * A family says what stands at each of these places: its operands issue, its math clears,
- * multiplies and drains, its epilogue stores. What a tile of the plan needs of the loops is decided
- * by the plan and stands in the fields of struct gemm; nothing here asks the family what it is.
+ * A family supplies the steps in the right column (struct gemm_ops): its operands locate and
+ * issue, its math clears, multiplies and drains, its epilogue stores. The plan decides which loops
+ * a kernel has, by the fields of struct gemm; the entry never asks which family it emits.
  */
 #ifndef PTXGEN_KERNELS_GEMM_ENTRY_H
 #define PTXGEN_KERNELS_GEMM_ENTRY_H
@@ -34,35 +34,35 @@ struct gemm_part {
     ptx_u32 first;
 };
 
-/* What a family's product does at each place of the entry. NULL stands for nothing to do. */
+/* The steps of the entry that a family supplies. NULL is a step that emits nothing. */
 struct gemm_ops {
-    /* All threads: parameters, the thread's place in the CTA, shared memory, barriers. */
+    /* All threads read parameters, find their place, and set up shared memory and barriers. */
     void (*begin)(struct gemm *g);
 
-    /* Consumers: registers, the epilogue's constants, the first operands. */
+    /* Consumers declare registers and load the epilogue's constants and the first operands. */
     void (*begin_consumer)(struct gemm *g);
-    /* Accumulators are 0, operands those of the part's tile. */
+    /* Clears the accumulators and addresses the operands of the part's tile. */
     void (*clear)(struct gemm *g, const struct gemm_part *part);
-    /* Accumulators += the products of stage part->walk.stage; the ring turns to the next stage. */
+    /* Adds the products of stage part->walk.stage and advances the ring to the next stage. */
     void (*multiply)(struct gemm *g, const struct gemm_part *part);
-    /* In place of the loop over a part's stages: one of the family's own. */
+    /* Multiplies all stages of a part, where a family replaces the loop over stages. */
     void (*multiply_part)(struct gemm *g, struct gemm_part *part);
-    /* All products have ended, no slot is held. */
+    /* Waits until all products have completed, and releases all slots. */
     void (*drain)(struct gemm *g);
-    /* Adds up partial sums of other CTAs, or leaves them this one's; else y is stored. */
+    /* Stores y after the fix-up, or publishes the partial sums of the CTA for the fix-up. */
     void (*epilogue)(struct gemm *g, struct gemm_part *part);
-    /* Other CTAs have done with this one's shared memory. */
+    /* Waits until no other CTA accesses the shared memory of this CTA. */
     void (*end_consumer)(struct gemm *g);
 
-    /* The warps that are not consumers: issue all copies, by gemm_issue_parts. */
+    /* The warps that are not consumers issue all copies, through gemm_issue_parts. */
     void (*produce)(struct gemm *g);
-    /* All threads again. */
+    /* All threads end the kernel. */
     void (*end)(struct gemm *g);
 };
 
 enum { GEMM_MOST_LAG = 2 };
 
-/* A product's kernel while it is emitted; the first member of each family's own struct. */
+/* A kernel while it is emitted. Each family's own struct begins with a struct gemm. */
 struct gemm {
     /* Decided by the plan, set by the family. */
     const struct gemm_ops *ops;
@@ -83,10 +83,10 @@ struct gemm {
     ptx_u32 first, end; /* stages of the unit */
     ptx_u32 m, tiles_m; /* tokens, and tiles along them */
 
-    /* Copies by cp.async. */
+    /* Kernels that copy by cp.async use the pipeline. */
     struct gemm_pipeline pipeline;
 
-    /* Copies in bulk: the ring, and where this consumer reads it. */
+    /* Kernels that copy in bulk use the ring, which this consumer reads at `read`. */
     struct gemm_ring ring;
     struct gemm_ring_place read;
     ptx_u32 to_read;             /* stages of the CTA after the present one */
@@ -96,22 +96,22 @@ struct gemm {
 
 void gemm_emit_entry(struct gemm *g, ptx_module *module);
 
-/* The unit of the CTA, its place there, and the unit's share of all stages. */
+/* Finds the unit of the CTA, the CTA's rank in the unit, and the unit's share of all stages. */
 void gemm_find_share(struct gemm *g);
-/* A consumer of the ring stands at its first stage; how many stages the CTA has. */
+/* Sets a consumer to the first stage of the ring and returns how many stages the CTA has. */
 ptx_u32 gemm_begin_reading(struct gemm *g);
 
-/* Where a thread that issues copies stands. */
+/* The position of a thread that issues copies: in the walk over parts, and in the ring. */
 struct gemm_producer {
     struct gemm_walk walk;
     struct gemm_ring_place place;
-    bool located; /* the walk stands at its first part already, stages of it may be issued */
-    /* Turns to the next part of the walk. */
+    bool located; /* the walk is at its first part, stages of which may be issued already */
+    /* Moves the walk to its next part and addresses the operands of that part. */
     void (*locate)(struct gemm *g, struct gemm_producer *p);
-    /* Waits until the slot at the place is free, and issues the walk's stage into it. */
+    /* Waits until the slot at `place` is free, and issues the copies of the walk's stage. */
     void (*issue)(struct gemm *g, struct gemm_producer *p);
 };
-/* The producer's loop: all stages of the CTA that are left, part by part. */
+/* Issues the copies of all remaining stages of the CTA, part by part. */
 void gemm_issue_parts(struct gemm *g, struct gemm_producer *p);
 
 #endif

@@ -313,7 +313,10 @@ static void issue_all(struct marlin_bulk *b)
 
 /* ---- fix-up ---- */
 
-/* By the warp after the sender's: what the CTA has of a tile that another ends. */
+/*
+ * The warp after the producer of the fix-up publishes that the CTA holds partial sums of a tile
+ * which another CTA ends.
+ */
 static void announce(struct marlin_bulk *b)
 {
     struct marlin_product *q = &b->q;

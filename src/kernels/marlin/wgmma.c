@@ -155,7 +155,7 @@ static uint32_t slices(const struct marlin_bulk *b)
     return b->q.v->steps * SLICES;
 }
 
-/* Loads what is new in slice i of the stage: the words of 64 of K, and the scales of a group. */
+/* Loads the words of 64 of K and the scales of a group where they begin at slice i of the stage. */
 static void load_weights(struct marlin_bulk *b, uint32_t i)
 {
     if (i % SLICES == 0)

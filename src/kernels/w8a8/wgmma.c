@@ -148,7 +148,7 @@ static void start_walk(struct product *q, struct producer *s)
     locate(&q->g, &s->p);
 }
 
-/* Behind the stages that were issued ahead. */
+/* Moves a producer past the stages that were issued ahead. */
 static void pass_ahead(struct product *q, struct producer *s)
 {
     ptx_kernel *k = q->g.k;
