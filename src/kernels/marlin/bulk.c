@@ -83,16 +83,15 @@ static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
-    return marlin_exchanges(v)
-               ? gemm_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v), tiles_of_warp,
-                                     v->tile_m / 8)
-               : 0;
+    return marlin_exchanges(v) ? gemm_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v),
+                                                     tiles_of_warp, v->tile_m / 8)
+                               : 0;
 }
 
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t barriers = marlin_stores_totals(s, v) ? gemm_ring_side_barrier_bytes(v->stages)
-                                               : gemm_ring_barrier_bytes(v->stages);
+                                                   : gemm_ring_barrier_bytes(v->stages);
     return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
            exchange_bytes(v);
 }
@@ -119,8 +118,8 @@ static void issue_x(struct marlin_bulk *b, const struct marlin_producer *s, ptx_
  * warps wide the weights have the L2 policy evict_first, so that the activations, which all CTAs
  * read, stay in the L2.
  */
-static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s, uint32_t to, ptx_u64 from,
-                         uint32_t offset, uint32_t bytes)
+static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s, uint32_t to,
+                         ptx_u64 from, uint32_t offset, uint32_t bytes)
 {
     ptx_kernel *k = b->q.g.k;
     if (!marlin_is_wgmma(b->q.v) && b->q.v->wn > 1)
@@ -136,8 +135,8 @@ static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s,
  * are `pitch` bytes apart in memory; the address of the next one is found by an addition, since
  * ptxas would keep every multiple of `pitch` in a register.
  */
-static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from, uint32_t pitch,
-                        uint32_t to, uint32_t bytes, uint32_t each)
+static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from,
+                         uint32_t pitch, uint32_t to, uint32_t bytes, uint32_t each)
 {
     ptx_kernel *k = b->q.g.k;
     uint32_t all = marlin_strips(b->q.spec);
@@ -154,8 +153,8 @@ static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s,
 }
 
 /* Issues the copies of the groups of a stage from `step` on, `bytes` bytes each, of all strips. */
-static void issue_groups(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from, ptx_u32 step,
-                        uint32_t to, uint32_t bytes)
+static void issue_groups(struct marlin_bulk *b, const struct marlin_producer *s, ptx_u64 from,
+                         ptx_u32 step, uint32_t to, uint32_t bytes)
 {
     ptx_kernel *k = b->q.g.k;
     const ptxgen_marlin_spec *spec = b->q.spec;
@@ -208,7 +207,7 @@ static void issue_weights(struct marlin_bulk *b, const struct marlin_producer *s
         issue_halves(b, s, codes);
     else
         issue_strips(b, s, codes, marlin_steps(b->q.spec) * MARLIN_STEP_BYTES, l->codes,
-                    l->codes_bytes, l->codes_bytes);
+                     l->codes_bytes, l->codes_bytes);
     if (l->groups)
         issue_groups(b, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
     if (l->groups && b->q.spec->zeros)
@@ -343,7 +342,7 @@ static void send_sums(struct marlin_bulk *b, struct marlin_producer *s)
     ptx_if(k, ptx_setp_ge_u32(k, end, ptx_add_u32(k, start, U32(stages)))) {
         ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->g.division, &at, start);
         gemm_bulk_fixup_issue(k, &q->handover, lowest, q->address[MARLIN_WORKSPACE],
-                           marlin_emit_partials(q), &s->p.place);
+                              marlin_emit_partials(q), &s->p.place);
     }
 }
 
@@ -391,14 +390,16 @@ static void begin(struct marlin_bulk *b)
     b->q.g.first = gemm_first_stage(k, &q->g.division, unit);
     b->q.g.end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, unit, U32(1)));
     b->stage = marlin_stage_layout(q->spec, q->v);
-    b->q.g.ring = (struct gemm_ring){
-        .stages = q->v->stages, .stage_bytes = b->stage.bytes, .users = q->v->wn * q->v->wk,
-        .by_lane = true, .noted = marlin_stores_totals(q->spec, q->v)};
+    b->q.g.ring = (struct gemm_ring){.stages = q->v->stages,
+                                     .stage_bytes = b->stage.bytes,
+                                     .users = q->v->wn * q->v->wk,
+                                     .by_lane = true,
+                                     .noted = marlin_stores_totals(q->spec, q->v)};
     if (marlin_is_wgmma(q->v) && !q->v->cluster)
         q->handover = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
-                                             .fragments = marlin_fragments(q->v),
-                                             .barrier = teams(q->v) + 1,
-                                             .ring = &b->q.g.ring};
+                                               .fragments = marlin_fragments(q->v),
+                                               .barrier = teams(q->v) + 1,
+                                               .ring = &b->q.g.ring};
 }
 
 void marlin_begin_bulk(struct gemm *g)

@@ -16,8 +16,8 @@ struct stage_layout {
     uint32_t strips, groups;             /* strips of a tile, halves included; groups of a strip */
     uint32_t codes, half, scales, zeros; /* offsets; `half`: of half a strip past the whole ones */
     uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip */
-    uint32_t copied, bytes;              /* bytes that are copied; bytes of a slot */
-    uint32_t totals, totals_bytes;       /* offset and size of the sums of activations */
+    uint32_t copied, bytes;                          /* bytes that are copied; bytes of a slot */
+    uint32_t totals, totals_bytes; /* offset and size of the sums of activations */
 };
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s,
                                         const ptxgen_marlin_variant *v);
@@ -39,8 +39,8 @@ struct marlin_bulk {
     struct marlin_product q;
     struct stage_layout stage;
     ptx_param maps;
-    struct gemm_boxes boxes; /* of x */
-    ptx_u32 staging;         /* shared, for sums */
+    struct gemm_boxes boxes;       /* of x */
+    ptx_u32 staging;               /* shared, for sums */
     struct gemm_exchange exchange; /* with a cluster's other CTA */
     ptx_u32 along_k; /* of a CTA of a cluster: the first of a tile's stages that are its own */
     struct marlin_producer {
@@ -52,10 +52,10 @@ struct marlin_bulk {
 
     /* A warpgroup of wgmma. */
     ptx_u32 codes_at, scales_at, zeros_at; /* the lane's offsets in a stage; one of the last two */
-    ptx_u32 block_at; /* where the warpgroup's x starts in a stage, with others along K */
+    ptx_u32 block_at;           /* where the warpgroup's x starts in a stage, with others along K */
     ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
     ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4]; /* of a stage, where they are scaled */
-    ptx_u32 a[2][STEP_MMAS][MAX_TILES][4];      /* operands of a group and of the next */
+    ptx_u32 a[2][STEP_MMAS][MAX_TILES][4];        /* operands of a group and of the next */
 };
 static inline struct marlin_bulk *marlin_bulk_of(struct gemm *g)
 {

@@ -33,12 +33,18 @@ static bool is_used(const ptxgen_marlin_spec *s, int param)
 
 void marlin_emit_params(struct marlin_product *q)
 {
-    static const char *const names[MARLIN_M] = {
-        [MARLIN_X] = "x", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
-        [MARLIN_ZEROS] = "zeros", [MARLIN_BIAS] = "bias", [MARLIN_UP_BIAS] = "up_bias",
-        [MARLIN_RESIDUAL] = "residual", [MARLIN_Y] = "y", [MARLIN_WORKSPACE] = "workspace",
-        [MARLIN_X_STRIDE] = "x_stride", [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
-        [MARLIN_Y_STRIDE] = "y_stride"};
+    static const char *const names[MARLIN_M] = {[MARLIN_X] = "x",
+                                                [MARLIN_CODES] = "codes",
+                                                [MARLIN_SCALES] = "scales",
+                                                [MARLIN_ZEROS] = "zeros",
+                                                [MARLIN_BIAS] = "bias",
+                                                [MARLIN_UP_BIAS] = "up_bias",
+                                                [MARLIN_RESIDUAL] = "residual",
+                                                [MARLIN_Y] = "y",
+                                                [MARLIN_WORKSPACE] = "workspace",
+                                                [MARLIN_X_STRIDE] = "x_stride",
+                                                [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
+                                                [MARLIN_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->g.k;
     for (int i = 0; i < MARLIN_M; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));

@@ -110,7 +110,11 @@ static void begin_reading(struct marlin_bulk *b)
     ptx_u32 totals = past_others(q, U32(b->stage.totals), each);
     u->totals_at = ptx_mad_lo_u32(k, q->g.at.quad, U32(two_rows), totals);
     q->reads_ring = true;
-    gemm_begin_reading(&q->g);
+    struct gemm *g = &q->g;
+    g->read = gemm_ring_first(k, &g->ring, false);
+    g->held[0] = ptx_mov_u32(k, g->read.barrier);
+    g->to_read = ptx_sub_u32(k, ptx_sub_u32(k, g->end, g->first), U32(1));
+    g->releases = gemm_ring_releasers(k, &g->ring, &g->at);
 }
 
 /*

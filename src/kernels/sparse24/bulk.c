@@ -32,8 +32,8 @@ static void locate(struct gemm *g, struct gemm_producer *p)
     ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
     ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last strip the last again, unused */
     s->strips_left = ptx_sub_u32(k, last, strip);
-    s->strip = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)),
-                              q->address[SPARSE24_W]);
+    s->strip =
+        ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)), q->address[SPARSE24_W]);
 }
 
 static void issue_x(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 stage)
@@ -66,27 +66,31 @@ static ptx_u64 weights_policy(const struct sparse24_product *q)
 /*
  * The address of the tile's first strip in a stage. Past w's last strip that one is copied again.
  */
-static ptx_u64 first_strip(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 stage)
+static ptx_u64 first_strip(struct sparse24_product *q, const struct sparse24_producer *s,
+                           ptx_u32 stage)
 {
     ptx_u32 bytes = U32(sparse24_strip_stage_bytes(q));
     return ptx_mad_wide_u32(q->g.k, sparse24_stage_of(q, stage), bytes, s->strip);
 }
 
-static void advance_strip(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 i, ptx_u64 strip)
+static void advance_strip(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 i,
+                          ptx_u64 strip)
 {
     ptx_kernel *k = q->g.k;
     ptx_u64 next = ptx_add_u64(k, strip, U64(strip_bytes(q)));
     ptx_selp_u64_to(k, strip, next, strip, ptx_setp_lt_u32(k, i, s->strips_left));
 }
 
-static void issue_strip(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 slot, int to, ptx_u64 from)
+static void issue_strip(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 slot,
+                        int to, ptx_u64 from)
 {
     ptx_cp_async_bulk_g2s_hint(q->g.k, slot, to, from, 0, U32(sparse24_strip_stage_bytes(q)),
                                s->p.place.barrier, 0, s->policy);
 }
 
 /* The text has one copy. */
-static void issue_strips_in_a_loop(struct sparse24_product *q, struct sparse24_producer *s, ptx_u32 stage)
+static void issue_strips_in_a_loop(struct sparse24_product *q, struct sparse24_producer *s,
+                                   ptx_u32 stage)
 {
     ptx_kernel *k = q->g.k;
     s->policy = weights_policy(q);
@@ -101,7 +105,8 @@ static void issue_strips_in_a_loop(struct sparse24_product *q, struct sparse24_p
 }
 
 /* The text has a copy for each. */
-static void issue_strips(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 stage)
+static void issue_strips(struct sparse24_product *q, const struct sparse24_producer *s,
+                         ptx_u32 stage)
 {
     ptx_kernel *k = q->g.k;
     uint32_t strips = sparse24_tile_strips(q->v);
@@ -119,7 +124,8 @@ static void issue_strips(struct sparse24_product *q, const struct sparse24_produ
 }
 
 /* Prefetches the weights of the next stages_prefetched stages, or of those that remain. */
-static void prefetch_weights(struct sparse24_product *q, const struct sparse24_producer *s, const struct gemm_walk *w)
+static void prefetch_weights(struct sparse24_product *q, const struct sparse24_producer *s,
+                             const struct gemm_walk *w)
 {
     ptx_kernel *k = q->g.k;
     ptx_u32 left = ptx_sub_u32(k, w->stage_end, w->stage);
@@ -247,4 +253,3 @@ void sparse24_produce(struct gemm *g)
         ptx_barrier_cluster_wait(k);
     }
 }
-

@@ -43,11 +43,17 @@ static bool is_used(const ptxgen_sparse24_spec *s, int param)
 
 void sparse24_load_params(struct sparse24_product *q)
 {
-    static const char *const names[SPARSE24_M] = {
-        [SPARSE24_X] = "x", [SPARSE24_W] = "w", [SPARSE24_X_SCALE] = "x_scale",
-        [SPARSE24_W_SCALE] = "w_scale", [SPARSE24_BIAS] = "bias", [SPARSE24_RESIDUAL] = "residual",
-        [SPARSE24_Y] = "y", [SPARSE24_WORKSPACE] = "workspace", [SPARSE24_X_STRIDE] = "x_stride",
-        [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride"};
+    static const char *const names[SPARSE24_M] = {[SPARSE24_X] = "x",
+                                                  [SPARSE24_W] = "w",
+                                                  [SPARSE24_X_SCALE] = "x_scale",
+                                                  [SPARSE24_W_SCALE] = "w_scale",
+                                                  [SPARSE24_BIAS] = "bias",
+                                                  [SPARSE24_RESIDUAL] = "residual",
+                                                  [SPARSE24_Y] = "y",
+                                                  [SPARSE24_WORKSPACE] = "workspace",
+                                                  [SPARSE24_X_STRIDE] = "x_stride",
+                                                  [SPARSE24_RESIDUAL_STRIDE] = "residual_stride",
+                                                  [SPARSE24_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->g.k;
     for (int i = 0; i < SPARSE24_M; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));

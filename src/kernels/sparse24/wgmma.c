@@ -204,8 +204,7 @@ static void begin(struct gemm *g)
                                  .by_lane = true};
     ptx_param maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     gemm_ring_declare(k, &g->ring);
-    q->staging =
-        ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
+    q->staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
     gemm_ring_declare_barriers(k, &g->ring);
     q->boxes = (struct gemm_boxes){.rows = v->tile_m,
                                    .blocks = sparse24_x_blocks(q->spec, v),

@@ -290,13 +290,13 @@ static void start_pipeline(struct product *q)
 {
     q->issues_codes = !issues_weights_early(q);
     q->g.pipeline = (struct gemm_pipeline){.stages = q->v->stages,
-                                         .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
-                                         .early = early_stages(q),
-                                         .division = &q->g.division,
-                                         .locate = locate,
-                                         .send = send,
-                                         .sent = prepare_codes,
-                                         .user = q};
+                                           .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
+                                           .early = early_stages(q),
+                                           .division = &q->g.division,
+                                           .locate = locate,
+                                           .send = send,
+                                           .sent = prepare_codes,
+                                           .user = q};
     if (q->issues_codes)
         wait_for_previous(q);
     if (fills_in_loop(q))
@@ -392,8 +392,8 @@ void w8a8_find_share(struct product *q)
     q->w_left = ptx_mov_u32(k, U32(0));
     q->codes_left = ptx_mov_u32(k, U32(0));
     if (q->rotates)
-        q->rotation =
-            w8a8_first_stage(k, q->g.unit, U32(q->g.division.stages), q->plan->target.multiprocessors);
+        q->rotation = w8a8_first_stage(k, q->g.unit, U32(q->g.division.stages),
+                                       q->plan->target.multiprocessors);
 }
 
 static void begin_cp_async(struct gemm *g)

@@ -379,9 +379,11 @@ static void begin_consumer(struct gemm *g)
         clear_missing_codes(q);
     ptx_griddepcontrol_wait(k);
     find_operands(q);
-    gemm_begin_reading(g);
-    for (uint32_t i = 1; i < q->lag; i++)
+    g->releases = gemm_ring_releasers(k, &g->ring, &g->at);
+    g->read = gemm_ring_first(k, &g->ring, false);
+    for (uint32_t i = 0; i < q->lag; i++)
         g->held[i] = ptx_mov_u32(k, g->read.barrier);
+    g->to_read = ptx_sub_u32(k, ptx_sub_u32(k, g->end, g->first), U32(1));
     q->always = ptx_setp_eq_u32(k, g->m, g->m);
     w8a8_new_sums(q);
     if (w8a8_tokens_are_m(q->v))
