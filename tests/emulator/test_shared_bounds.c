@@ -408,6 +408,53 @@ static void bounds_of_buffers_can_be_disabled(void **state)
     bench_close(&bench);
 }
 
+/* Accesses of every kind that lie in two buffers. */
+static void bounds_of_buffers_can_be_disabled_for_every_access(void **state)
+{
+    const ptxgen_emulator_options options = {.workers = 1,
+                                             .disabled_checks = ~(uint32_t)PTXGEN_CHECK_BOUNDS};
+    struct bench bench;
+    int wrong = 0;
+    (void)state;
+    open_with_words(&bench);
+    bench_options(&bench, &options);
+    for (int forget = 0; forget < 2; forget++) {
+        load(&bench, 72, 8, false, forget);
+        for (uint32_t i = 0; i < KINDS; i++) {
+            uint32_t at = last_place(&kinds[i], 72) + kinds[i].alignment;
+            ptxgen_emulator_fault fault = run(&bench, i, at);
+            wrong += expect(&kinds[i], 72, at, PTXGEN_CHECK_NONE, "", &fault);
+        }
+    }
+    bench_close(&bench);
+    assert_int_equal(wrong, 0);
+}
+
+/* Dynamic memory is declared without a size: it has what the launch gives it. */
+static void dynamic_memory_ends_with_the_launch(void **state)
+{
+    enum { SIZE = 264, DYNAMIC_AT = 640 };
+    struct bench bench;
+    int wrong = 0;
+    (void)state;
+    open_with_words(&bench);
+    load(&bench, 64, 128, true, false);
+    bench.dynamic_bytes = SIZE;
+    for (uint32_t i = 0; i < KINDS; i++) {
+        uint32_t before = 0u - kinds[i].alignment;
+        char says[200];
+        ptxgen_emulator_fault fault = run(&bench, i, before);
+        sprintf(says,
+                "of shared memory are not all in the buffer 'dynamic memory', %d bytes from offset "
+                "%d on, "
+                "from which the address comes",
+                SIZE, DYNAMIC_AT);
+        wrong += expect(&kinds[i], SIZE, before, PTXGEN_CHECK_SHARED_BUFFERS, says, &fault);
+    }
+    bench_close(&bench);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +463,8 @@ int main(void)
         cmocka_unit_test(an_address_stays_in_the_buffer_that_it_comes_from),
         cmocka_unit_test(an_mbarrier_is_named_by_its_own_address),
         cmocka_unit_test(bounds_of_buffers_can_be_disabled),
+        cmocka_unit_test(bounds_of_buffers_can_be_disabled_for_every_access),
+        cmocka_unit_test(dynamic_memory_ends_with_the_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
