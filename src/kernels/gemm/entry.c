@@ -75,7 +75,7 @@ static void multiply_part(struct gemm *g, struct gemm_part *part)
                                      : ptx_mov_u32(k, part->walk.stage);
     g->ops->clear(g, part);
     ptx_section(k, "stages");
-    if (g->ops->multiply_part)
+    if (g->loops_itself)
         g->ops->multiply_part(g, part);
     else
         multiply_stages(g, part);
@@ -125,7 +125,9 @@ static void set_registers(ptx_kernel *k, uint32_t registers, bool more)
 static void divide_roles(struct gemm *g)
 {
     ptx_kernel *k = g->k;
-    ptx_if_else(k, ptx_setp_lt_u32(k, g->at.warp, U32(g->consumers / 32))) {
+    ptx_u32 number = g->parts_by_thread ? g->at.thread : g->at.warp;
+    uint32_t consumers = g->parts_by_thread ? g->consumers : g->consumers / 32;
+    ptx_if_else(k, ptx_setp_lt_u32(k, number, U32(consumers))) {
         set_registers(k, g->registers.consumer, true);
         consume(g);
     } else {

@@ -45,7 +45,7 @@ struct gemm_ops {
     void (*clear)(struct gemm *g, const struct gemm_part *part);
     /* Adds the products of stage part->walk.stage and advances the ring to the next stage. */
     void (*multiply)(struct gemm *g, const struct gemm_part *part);
-    /* Multiplies all stages of a part, where a family replaces the loop over stages. */
+    /* Multiplies all stages of a part, in place of `multiply`, where `loops_itself` is set. */
     void (*multiply_part)(struct gemm *g, struct gemm_part *part);
     /* Waits until all products have completed, and releases all slots. */
     void (*drain)(struct gemm *g);
@@ -72,9 +72,11 @@ struct gemm {
     uint32_t ctas;      /* of a multiprocessor, at least, for the register allocation */
     uint32_t cluster;   /* CTAs that walk through one share together, or 1 */
     struct gemm_registers registers; /* of a thread once roles are known; 0: as at launch */
-    bool one_part;      /* every CTA has exactly one part of a tile: there is no loop over parts */
-    bool whole_tiles;   /* tiles are never divided: a part begins at stage 0 */
-    bool keeps_no_walk; /* no registers are kept for the walk while stages are multiplied */
+    bool one_part;    /* every CTA has exactly one part of a tile: there is no loop over parts */
+    bool whole_tiles; /* tiles are never divided: a part begins at stage 0 */
+    bool parts_by_thread; /* roles part by the number of the thread, not of the warp */
+    bool loops_itself;    /* the family has its own loop over a part's stages */
+    bool keeps_no_walk;   /* no registers are kept for the walk while stages are multiplied */
 
     ptx_kernel *k;
     struct gemm_threads at;

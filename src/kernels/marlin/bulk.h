@@ -71,8 +71,7 @@ struct gemm_registers marlin_registers(const ptxgen_marlin_variant *v);
 
 /* ---- the consumers: wgmma.c, mma_bulk.c ---- */
 
-extern const struct gemm_ops marlin_wgmma_ops, marlin_wgmma_few_registers_ops;
-extern const struct gemm_ops marlin_mma_bulk_ops;
+extern const struct gemm_ops marlin_wgmma_ops, marlin_mma_bulk_ops;
 /* Whether a warpgroup has registers for the walk and what the epilogue needs, beside its sums. */
 bool marlin_keeps_walk(const ptxgen_marlin_variant *v);
 /* Sums up x over the groups of each stage, for corrections: executed by one warp. */

@@ -149,10 +149,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
                                   .spec = &plan->spec,
                                   .plan = plan,
                                   .v = v}};
-    if (marlin_is_wgmma(v) && !marlin_keeps_walk(v)) {
-        b.q.g.ops = &marlin_wgmma_few_registers_ops;
-        b.q.g.keeps_no_walk = true;
-    }
+    b.q.g.loops_itself = b.q.g.keeps_no_walk = marlin_is_wgmma(v) && !marlin_keeps_walk(v);
     gemm_emit_entry(&b.q.g, module);
 }
 

@@ -466,17 +466,8 @@ const struct gemm_ops marlin_wgmma_ops = {.begin = marlin_begin_bulk,
                                           .begin_consumer = begin_consumer,
                                           .clear = clear,
                                           .multiply = multiply,
+                                          .multiply_part = multiply_what_is_left,
                                           .drain = drain,
                                           .epilogue = epilogue,
                                           .end_consumer = end_consumer,
                                           .produce = marlin_produce};
-
-/* Where no registers are kept for the walk. */
-const struct gemm_ops marlin_wgmma_few_registers_ops = {.begin = marlin_begin_bulk,
-                                                        .begin_consumer = begin_consumer,
-                                                        .clear = clear,
-                                                        .multiply_part = multiply_what_is_left,
-                                                        .drain = drain,
-                                                        .epilogue = epilogue,
-                                                        .end_consumer = end_consumer,
-                                                        .produce = marlin_produce};

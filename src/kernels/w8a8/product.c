@@ -436,14 +436,8 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
                                              .clear = clear,
                                              .multiply = multiply,
+                                             .multiply_part = fill_and_multiply,
                                              .epilogue = epilogue};
-
-/* The loop over stages issues the copies of the first stages, too. */
-static const struct gemm_ops filling_ops = {.begin = begin_cp_async,
-                                            .begin_consumer = begin_consumer,
-                                            .clear = clear,
-                                            .multiply_part = fill_and_multiply,
-                                            .epilogue = epilogue};
 
 static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                        ptx_module *module)
@@ -455,6 +449,7 @@ static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
                               .threads = w8a8_threads(v),
                               .ctas = 1,
                               .cluster = v->cluster,
+                              .parts_by_thread = true,
                               .one_part = wgmma && w8a8_has_one_tile(plan, v)},
                         .spec = &plan->spec,
                         .plan = plan,
@@ -462,8 +457,8 @@ static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
                         .wide = w8a8_is_wide(&plan->spec)};
     if (wgmma)
         q.g.ops = &w8a8_wgmma_ops;
-    else if (fills_in_loop(&q))
-        q.g.ops = &filling_ops;
+    else
+        q.g.loops_itself = fills_in_loop(&q);
     if (wgmma && w8a8_moves_registers(v))
         q.g.registers = gemm_wgmma_registers(4);
     gemm_emit_entry(&q.g, module);
