@@ -25,17 +25,7 @@ static struct product product(const void *spec)
                             s->type != PTXGEN_F32};
 }
 
-static bool keep(void *plan, uint64_t m, struct chosen *chosen)
-{
-    ptxgen_dense_plan *p = plan;
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(p, m);
-    if (!v)
-        return false;
-    p->variants[0] = *v;
-    p->variant_count = 1;
-    *chosen = (struct chosen){ptxgen_dense_entry(v), p->variants, v->shared_bytes, false};
-    return true;
-}
+KEEP_VARIANT(dense, false)
 
 /* ---- operands ---- */
 
@@ -92,21 +82,13 @@ static uint32_t draw(struct random *r, bool small, void *spec)
     s->k = 1 + random_below(r, 2 * most);
     if (random_below(r, 3))
         s->k = (s->k + 7) / 8 * 8;
-    s->n = 1 + random_below(r, small ? 300 : most);
-    if (random_below(r, 3) == 0)
-        s->n = (s->n + 63) / 64 * 64;
-    uint32_t deep = random_deep_k(r, random_below(r, 2) ? 64 : 1);
-    if (deep) {
-        s->k = deep;
-        s->n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
-    }
+    random_features(r, small ? 300 : most, 64, 1, &s->k, &s->n);
     s->activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
     s->bias = (uint8_t)random_below(r, 2);
     s->residual = (uint8_t)random_below(r, 2);
     uint64_t products = (small ? 1u << 20 : 1u << 31) / ((uint64_t)s->k * s->n);
     uint32_t m = random_launch_rows(r, small, products);
-    if (random_below(r, 4) == 0)
-        s->max_m = m + 1 + random_below(r, 3);
+    s->max_m = random_max_m(r, m);
     return m;
 }
 

@@ -164,6 +164,21 @@ extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, 
         return ptxgen_##f##_use_tile(plan, tile, err);                                             \
     }
 
+/** Defines `keep` of a family whose plan has nothing but variants to choose from. */
+#define KEEP_VARIANT(f, can_overlap)                                                               \
+    static bool keep(void *plan, uint64_t m, struct chosen *chosen)                                \
+    {                                                                                              \
+        ptxgen_##f##_plan *p = plan;                                                               \
+        const ptxgen_##f##_variant *v = ptxgen_##f##_choose(p, m);                                 \
+        if (!v)                                                                                    \
+            return false;                                                                          \
+        p->variants[0] = *v;                                                                       \
+        p->variant_count = 1;                                                                      \
+        *chosen = (struct chosen){ptxgen_##f##_entry(v), p->variants, v->shared_bytes,             \
+                                  can_overlap};                                                    \
+        return true;                                                                               \
+    }
+
 /** Defines `verbs` by the functions of a family, which have the same names in all of them. */
 #define KERNEL_VERBS(f, tile_verb)                                                                 \
     static ptxgen_status verb_ctas(const void *plan, uint64_t m, uint32_t *ctas,                   \

@@ -59,6 +59,24 @@ uint32_t random_deep_k(struct random *r, uint32_t unit)
     return unit * (random_below(r, 4) ? first + random_below(r, last - first + 1) : last);
 }
 
+void random_features(struct random *r, uint32_t most, uint32_t unit, uint32_t least, uint32_t *k,
+                     uint32_t *n)
+{
+    *n = 1 + random_below(r, most);
+    if (random_below(r, 3) == 0)
+        *n = (*n + 63) / 64 * 64;
+    uint32_t deep = random_deep_k(r, random_below(r, 2) ? unit : least);
+    if (deep) {
+        *k = deep;
+        *n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+    }
+}
+
+uint32_t random_max_m(struct random *r, uint32_t m)
+{
+    return random_below(r, 4) == 0 ? m + 1 + random_below(r, 3) : 0;
+}
+
 uint32_t random_gap(struct random *r, uint32_t multiple)
 {
     return random_below(r, 2) ? multiple * random_below(r, 32 / multiple + 1) : random_below(r, 40);

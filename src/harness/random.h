@@ -33,6 +33,14 @@ uint32_t random_launch_rows(struct random *r, bool small, uint64_t most);
  */
 enum { RANDOM_DEEP_FEATURES = 64 };
 uint32_t random_deep_k(struct random *r, uint32_t unit);
+/**
+ * N of a problem, at most `most`, in a third of all cases a multiple of 64; or, for one problem in
+ * 16, a deep K, a multiple of `unit` or else of `least`, with few features.
+ */
+void random_features(struct random *r, uint32_t most, uint32_t unit, uint32_t least, uint32_t *k,
+                     uint32_t *n);
+/** For a quarter of all problems a limit that m tokens keep to, up to three above them; else 0. */
+uint32_t random_max_m(struct random *r, uint32_t m);
 /** Elements between rows, below 40: half of the time a multiple, of 8 or 16, up to 32. */
 uint32_t random_gap(struct random *r, uint32_t multiple);
 

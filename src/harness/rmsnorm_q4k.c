@@ -44,17 +44,7 @@ static struct product product(const void *spec)
     return (struct product){s->k, s->n[0] + s->n[1] + s->n[2], PTXGEN_F16, false};
 }
 
-static bool keep(void *plan, uint64_t m, struct chosen *chosen)
-{
-    ptxgen_rmsnorm_q4k_plan *p = plan;
-    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(p, m);
-    if (!v)
-        return false;
-    p->variants[0] = *v;
-    p->variant_count = 1;
-    *chosen = (struct chosen){ptxgen_rmsnorm_q4k_entry(v), p->variants, v->shared_bytes, true};
-    return true;
-}
+KEEP_VARIANT(rmsnorm_q4k, true)
 
 /* ---- operands ---- */
 

@@ -297,21 +297,13 @@ static uint32_t draw(struct random *r, bool small, void *spec)
     s->k = 8 * (1 + random_below(r, 2 * most / 8));
     if (random_below(r, 3) == 0)
         s->k = (s->k + 127) / 128 * 128;
-    s->n = 1 + random_below(r, small ? 300 : most);
-    if (random_below(r, 3) == 0)
-        s->n = (s->n + 63) / 64 * 64;
-    uint32_t deep = random_deep_k(r, random_below(r, 2) ? 128 : 8);
-    if (deep) {
-        s->k = deep;
-        s->n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
-    }
+    random_features(r, small ? 300 : most, 128, 8, &s->k, &s->n);
     s->activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
     s->bias = (uint8_t)random_below(r, 2);
     s->residual = (uint8_t)random_below(r, 2);
     uint64_t products = (small ? 1u << 21 : 1u << 26) / ((uint64_t)s->k * s->n);
     uint32_t m = random_launch_rows(r, small, products);
-    if (random_below(r, 4) == 0)
-        s->max_m = m + 1 + random_below(r, 3);
+    s->max_m = random_max_m(r, m);
     return m;
 }
 

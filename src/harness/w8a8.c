@@ -30,17 +30,7 @@ static struct product product(const void *spec)
     return (struct product){s->k, s->n, s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
 }
 
-static bool keep(void *plan, uint64_t m, struct chosen *chosen)
-{
-    ptxgen_w8a8_plan *p = plan;
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(p, m);
-    if (!v)
-        return false;
-    p->variants[0] = *v;
-    p->variant_count = 1;
-    *chosen = (struct chosen){ptxgen_w8a8_entry(v), p->variants, v->shared_bytes, true};
-    return true;
-}
+KEEP_VARIANT(w8a8, true)
 
 /* ---- operands ---- */
 
