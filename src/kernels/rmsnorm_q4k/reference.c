@@ -83,7 +83,7 @@ struct token {
     double underflow; /* the part of the error that is due to underflow */
 };
 
-/* A row of W as its two parts, d·sc·q and dmin·m. */
+/* A row of w as its two parts, d·sc·q and dmin·m. */
 struct row {
     double *scaled, *min; /* [k] */
     double *sum_abs;      /* [k / 256]: of both over each super-block */
@@ -343,7 +343,7 @@ static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct to
     }
 }
 
-/* One zeroed block of doubles for a row of W and all tokens; NULL when there is no room. */
+/* One zeroed block of doubles for a row of w and all tokens; NULL when there is no room. */
 static double *allocate(const struct rmsnorm_q4k_problem *p, struct token *tokens, struct row *row)
 {
     size_t blocks = p->k / PTXGEN_Q4K_BLOCK_WEIGHTS, each = p->k + blocks, vectors;

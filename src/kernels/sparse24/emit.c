@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse24 kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma.sp's operand A, which is the
- * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wn × wm × wk
+ * The sparse24 kernel, yᵀ = w·xᵀ: 16 features of w are the rows of mma.sp's operand A, which is the
+ * sparse one, 8 tokens of x the columns of its B. A persistent CTA a multiprocessor, wn × wm × wk
  * warps, walks through its share of the tiles (gemm/walk.h). In a stage of the pipeline each
- * warp copies 32 rows by 128 columns of W, and all share the rows of X that go with them:
+ * warp copies 32 features by 128 of K of w, and all share the tokens of x that go with them:
  *
  *              K: stages ──▶                  warps wn × wm × wk = 2 × 1 × 2
  *            ┌─────────┬─────────┬───

@@ -27,7 +27,7 @@
 #include "../gemm/exchange.h"
 #include "../gemm/wgmma.h"
 
-enum { TILE_STRIPS = GEMM_WARPGROUP / 32 / 2 /* of 64 rows of W */ };
+enum { TILE_STRIPS = GEMM_WARPGROUP / 32 / 2 /* of 64 features */ };
 
 static uint32_t warp_tiles(const struct sparse24_product *q)
 {

@@ -138,7 +138,7 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_modul
 
 enum { MAX_FEATURE_TILES = 4, MAX_TOKEN_TILES = 32 };
 
-/* Copies of W, by gemm/operand.h where the rows of W start at multiples of 16 bytes. */
+/* Copies of w, by gemm/operand.h where the rows of w start at multiples of 16 bytes. */
 struct weights {
     struct gemm_operand operand;
     ptx_s32 left; /* otherwise: bytes of K from the thread's chunk of the next stage on */

@@ -148,7 +148,7 @@ static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
     return v->tile_m <= 64;
 }
 /*
- * Rows of W that are no multiples of 16 bytes, but of 4, are copied as they are by tiles of few
+ * Rows of w that are no multiples of 16 bytes, but of 4, are copied as they are by tiles of few
  * tokens. Otherwise the entry "w8a8_align" first copies W to the workspace, with rows of multiples
  * of 16 bytes.
  */
@@ -171,7 +171,7 @@ static inline uint32_t w8a8_align_columns(const ptxgen_w8a8_plan *plan)
     uint32_t element = w8a8_align_element(plan);
     return (plan->spec.k + element - 1) / element;
 }
-/* Bytes of W that a tile copies at once, and bytes between the rows that the tile reads. */
+/* Bytes of w that a tile copies at once, and bytes between the rows that the tile reads. */
 static inline uint32_t w8a8_copy_bytes(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return w8a8_aligns(plan, v) ? GEMM_CHUNK_BYTES : plan->copy_bytes;
@@ -252,7 +252,7 @@ static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
 }
 /*
  * Blocks of features are multiples of eight, so that outputs are written 16 bytes at a time. Fused
- * CTAs write few outputs; their blocks are multiples of one, for an even share of W.
+ * CTAs write few outputs; their blocks are multiples of one, for an even share of w.
  */
 static inline uint32_t w8a8_block_unit(const ptxgen_w8a8_variant *v)
 {
@@ -356,7 +356,7 @@ static inline struct w8a8_entries w8a8_entries(const ptxgen_w8a8_plan *plan, uin
 /*
  * How a launch divides its work, see gemm/fixup.h, and where the parts of the workspace begin:
  * flags (u32, one for each CTA, zeroed by w8a8_quantise), partial sums where tiles are divided,
- * codes of the tokens, their scales and zero points, and aligned rows of W.
+ * codes of the tokens, their scales and zero points, and aligned rows of w.
  */
 struct w8a8_schedule {
     struct gemm_schedule tiles; /* among CTAs, or among clusters */

@@ -115,7 +115,7 @@ static bool divides(const ptxgen_w8a8_variant *v)
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }
 
-/* Bytes of W that are in flight while a stage is multiplied, up to a limit that is enough. */
+/* Bytes of w that are in flight while a stage is multiplied, up to a limit that is enough. */
 static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 {
     enum { ENOUGH = 60 * 1024 };
@@ -264,7 +264,7 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     bool present = w8a8_copies_present_tokens(v) && m <= v->tile_m;
     uint64_t codes = v->fused ? 0 : present ? m : v->tile_m;
     uint64_t rate = present ? 100 : w8a8_is_wgmma(v) ? 80 : 45;
-    /* reads of W, all but the first from the L2 */
+    /* reads of w, all but the first from the L2 */
     uint64_t reads = tokens_are_m ? (m + v->tile_m - 1) / v->tile_m : 1;
     const uint64_t times[] = {
         rows * busy * 1000 / (23 * reads * p->target.multiprocessors), (rows + codes) * 1000 / rate,

@@ -23,7 +23,7 @@ static ptx_u32 first_of(struct quantise_kernel *e, ptx_u32 row)
                           e->stage_bytes);
 }
 
-/* The further CTAs: each thread prefetches one line of W at a time. */
+/* The further CTAs: each thread prefetches one line of w at a time. */
 static void prefetch_weights(struct quantise_kernel *e)
 {
     ptx_kernel *k = e->q.k;
