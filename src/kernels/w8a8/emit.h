@@ -194,11 +194,11 @@ struct product {
     const ptxgen_w8a8_plan *plan;
     const ptxgen_w8a8_spec *spec;
     const ptxgen_w8a8_variant *v;
-    bool wide; /* the work type is f64 */
+    bool wide;                         /* the work type is f64 */
     ptx_u32 along_n, along_m, along_k; /* the warp's place */
     ptx_u64 address[W8A8_X_STRIDE];    /* those parameters of 64 bits that are used */
     ptx_u32 x_stride, y_stride;
-    ptx_u32 first_granule; /* of the CTA, or its cluster */
+    ptx_u32 first_granule;      /* of the CTA, or its cluster */
     bool issues_codes;          /* the codes of a stage are issued with its weights */
     bool rotates;               /* see w8a8_rotates: */
     ptx_u32 rotation;           /* the stage that tiles begin with */
@@ -213,14 +213,15 @@ struct product {
     ptx_pred aligned;                                    /* see output.c */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
     ptx_u32 resident_lane, resident_end; /* where the lane's addresses of ldmatrix start and end */
-    ptx_s32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES][4];
+    ptx_u32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES]
+               [4]; /* of the type that code_type.c gives sums */
 
     /* wgmma, on copies in bulk. */
     ptx_u64 w_map, codes_map;
     uint32_t w_block, codes_block; /* bytes of a block of 128 bytes of K, in a stage */
     uint32_t codes_offset;         /* of the codes in a stage, behind w */
-    uint32_t lag;           /* groups of products that are in flight behind the newest */
-    ptx_u32 w_at, codes_at; /* from the start of a stage to the warpgroup's rows and codes */
+    uint32_t lag;                  /* groups of products that are in flight behind the newest */
+    ptx_u32 w_at, codes_at;        /* from the start of a stage to the warpgroup's rows and codes */
     ptx_pred always;
     ptx_pred producer; /* whether the thread is the one that issues copies */
     struct direct direct;
@@ -264,6 +265,26 @@ void w8a8_clear_operands(struct product *q);
 /* Multiplies the stage at `slot`, and loads the first operands of the next stage. */
 void w8a8_multiply_stage(struct product *q, ptx_u32 slot);
 
+/* code_type.c: all that depends on the type of the codes, and so on the type of their sums. */
+
+/* The code of a quotient x / scale, clamped and rounded, in the low byte of a word. */
+ptx_u32 w8a8_code_of(const struct quantiser *q, const struct token *t, struct work quotient);
+/* acc += w·codesᵀ, 16 features by 8 tokens and 32 of K. */
+void w8a8_mma(struct product *q, ptx_u32 acc[4], const ptx_u32 w[4], const ptx_u32 codes[2]);
+/* Makes the sums of a part of a tile 0, where the first products do not overwrite them. */
+void w8a8_begin_wgmma_sums(struct product *q);
+/*
+ * Step i of a stage, 64 rows of A by `columns` of B and 32 of K. `later`: the stage is not the
+ * first of its part.
+ */
+void w8a8_wgmma(struct product *q, uint32_t i, uint32_t columns, ptx_u64 a, ptx_u64 b,
+                ptx_pred later);
+/* After the stage's last step is committed: waits until only q->lag stages are in flight. */
+void w8a8_end_wgmma_stage(struct product *q);
+/* The sum of two sums, and a sum as a number of the work type. */
+ptx_u32 w8a8_add_sums(ptx_kernel *k, const ptxgen_w8a8_spec *s, ptx_u32 a, ptx_u32 b);
+struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum);
+
 /* output.c */
 void w8a8_begin_output(struct product *q);
 /* Makes a tile the current one, and loads the scales and biases of its outputs. */
@@ -279,7 +300,7 @@ struct column {
     ptx_s32 sum;
 };
 struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
-                        ptx_s32 acc);
+                        ptx_u32 acc);
 /* Stores element `i` of the row at y, from a value of the work type or, for narrow y, from f32. */
 void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v);
 void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);

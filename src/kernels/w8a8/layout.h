@@ -103,6 +103,12 @@ static inline bool w8a8_is_long_asymmetric(const ptxgen_w8a8_spec *spec)
     enum { LONG = 16384 };
     return spec->asymmetric && spec->k > LONG;
 }
+/* Whether sums of products are s32, else f32. */
+static inline bool w8a8_sums_are_integers(const ptxgen_w8a8_spec *spec)
+{
+    (void)spec;
+    return true;
+}
 static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
     return w8a8_is_wide(spec) ? 8 : 4;
@@ -335,7 +341,8 @@ static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8
            !w8a8_is_wgmma(v) && !v->fused;
 }
 
-/* Entries that are emitted before those of `variants` (a bit for each), for one of these or more. */
+/* Entries that are emitted before those of `variants` (a bit for each), for one of these or more.
+ */
 struct w8a8_entries {
     bool quantises;  /* "w8a8_quantise" */
     bool prefetches; /* it prefetches too */

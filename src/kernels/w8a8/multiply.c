@@ -112,7 +112,8 @@ void w8a8_clear_operands(struct product *q)
 void w8a8_first_operands(struct product *q)
 {
     if (q->v->fused) { /* one stage before the first */
-        ptx_u32 first = ptx_mad_lo_u32(q->g.k, q->rotation, U32(w8a8_depth(q->v)), q->resident_lane);
+        ptx_u32 first =
+            ptx_mad_lo_u32(q->g.k, q->rotation, U32(w8a8_depth(q->v)), q->resident_lane);
         ptx_sub_u32_to(q->g.k, q->operands.codes_lane, first, U32(w8a8_depth(q->v)));
     }
     load_codes(q, q->g.pipeline.read, 0, 0);
@@ -125,8 +126,7 @@ void w8a8_first_operands(struct product *q)
 static void multiply_tokens(struct product *q, uint32_t step, const ptx_u32 *codes, uint32_t tile)
 {
     for (uint32_t t = 0; t < feature_tiles(q); t++)
-        ptx_mma_m16n8k32_s32_s8_s8_to(q->g.k, q->acc[t][tile], q->operands.w[step % 2][t], codes,
-                                      q->acc[t][tile]);
+        w8a8_mma(q, q->acc[t][tile], q->operands.w[step % 2][t], codes);
 }
 
 static void multiply_load(struct product *q, uint32_t step, uint32_t p)

@@ -68,7 +68,7 @@ void w8a8_begin_output(struct product *q)
                             .warp_n = q->v->tile_n / q->v->wn,
                             .wk = w8a8_warps_along_k(q->v),
                             .pass_m = w8a8_pass_tokens(q->v),
-                            .integer = true};
+                            .integer = w8a8_sums_are_integers(q->spec)};
     s->width = gemm_chunk_width(s->pass_m * s->tile_n, w8a8_consumer_threads(q->v));
     gemm_sums_begin(k, &q->g.at, q->along_n, q->along_k, s);
     ptx_u32 above =
@@ -82,7 +82,7 @@ void w8a8_begin_output(struct product *q)
     } else if (!q->v->fused && !w8a8_is_wgmma(q->v)) {
         q->partials.threads = w8a8_consumer_threads(q->v);
         q->partials.fragments = feature_tiles(q) * token_tiles(q);
-        q->partials.integer = true;
+        q->partials.integer = w8a8_sums_are_integers(q->spec);
         gemm_partials_begin(k, &q->g.at, q->address[W8A8_PARTIALS], &q->partials);
     }
     uint32_t chunks = s->tile_n / s->width;
@@ -274,16 +274,18 @@ static void load_sums(struct product *q, const struct row_token *t, ptx_u32 sums
         return;
     gemm_sums_load(q->g.k, &q->others, t->row, q->part.column, more);
     for (uint32_t i = 0; i < width(q); i++)
-        sums[i] = ptx_add_u32(q->g.k, sums[i], more[i]);
+        sums[i] = w8a8_add_sums(q->g.k, q->spec, sums[i], more[i]);
 }
 
 struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
-                        ptx_s32 acc)
+                        ptx_u32 acc)
 {
     ptx_kernel *k = q->g.k;
-    if (q->spec->asymmetric)
-        acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), c->sum, acc);
-    struct work v = work_mul(k, q->wide, work_of_s32(k, q->wide, acc), t->scale);
+    if (q->spec->asymmetric) {
+        ptx_s32 minus_zero = ptx_neg_s32(k, t->zero), sum = ptx_u32_as_s32(acc);
+        acc = ptx_s32_as_u32(ptx_mad_lo_s32(k, minus_zero, c->sum, sum));
+    }
+    struct work v = work_mul(k, q->wide, w8a8_work_of_sum(k, q->wide, q->spec, acc), t->scale);
     v = work_mul(k, q->wide, v, c->scale);
     return q->spec->bias ? work_add(k, q->wide, v, c->bias) : v;
 }
@@ -308,7 +310,7 @@ static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y
             c.sum = ptx_u32_as_s32(sum[i]);
         if (q->spec->bias)
             c.bias.f = ptx_u32_as_f32(bias[i]);
-        v[i] = w8a8_finish(q, t, &c, ptx_u32_as_s32(sums[i])).f;
+        v[i] = w8a8_finish(q, t, &c, sums[i]).f;
     }
     if (has_vectors(q))
         store_eight(q, y, v);
@@ -321,16 +323,16 @@ static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y
 /* ---- single columns: f64, and chunks that are not whole ---- */
 
 /* The sum at `place` among those of a CTA. */
-static ptx_s32 load_sum(struct product *q, const struct gemm_sums *s, ptx_u32 place)
+static ptx_u32 load_sum(struct product *q, const struct gemm_sums *s, ptx_u32 place)
 {
     ptx_kernel *k = q->g.k;
     ptx_u32 at = ptx_add_u32(k, s->staging, place);
-    ptx_s32 sum = S32(0);
+    ptx_u32 sum = U32(0);
     for (uint32_t w = 0; w < s->wk; w++) {
         int offset = (int)(w * s->pass_m * gemm_sums_pitch(s->tile_n));
         ptx_s32 one =
             s->remote ? ptx_ld_shared_cluster_s32(k, at, offset) : ptx_ld_shared_s32(k, at, offset);
-        sum = w ? ptx_add_s32(k, sum, one) : one;
+        sum = w ? w8a8_add_sums(k, q->spec, sum, ptx_s32_as_u32(one)) : ptx_s32_as_u32(one);
     }
     return sum;
 }
@@ -340,9 +342,9 @@ static struct work finish_column(struct product *q, const struct row_token *t, p
 {
     ptx_kernel *k = q->g.k;
     uint32_t bytes = w8a8_work_bytes(q->spec);
-    ptx_s32 acc = load_sum(q, &q->sums, place);
+    ptx_u32 acc = load_sum(q, &q->sums, place);
     if (q->v->cluster > 1)
-        acc = ptx_add_s32(k, acc, load_sum(q, &q->others, place));
+        acc = w8a8_add_sums(k, q->spec, acc, load_sum(q, &q->others, place));
     struct column c = {.scale =
                            work_load_global(k, q->wide, of_column(q, W8A8_W_SCALE, n, bytes), 0)};
     if (q->spec->asymmetric)
@@ -418,7 +420,7 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile)
 static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 {
     const struct product *q = from;
-    return ptx_s32_as_u32(q->acc[t][j][r]);
+    return q->acc[t][j][r];
 }
 
 static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)

@@ -341,7 +341,7 @@ void w8a8_new_sums(struct product *q)
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t j = 0; j < groups; j++)
             for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_s32(q->g.k, S32(0));
+                q->acc[t][j][r] = ptx_s32_as_u32(ptx_mov_s32(q->g.k, S32(0)));
 }
 
 static void clear_sums(struct product *q)
@@ -349,7 +349,7 @@ static void clear_sums(struct product *q)
     for (uint32_t t = 0; t < feature_tiles(q); t++)
         for (uint32_t j = 0; j < token_tiles(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_mov_s32_to(q->g.k, q->acc[t][j][r], S32(0));
+                ptx_mov_s32_to(q->g.k, ptx_u32_as_s32(q->acc[t][j][r]), S32(0));
 }
 
 void w8a8_count_tiles(struct product *q)

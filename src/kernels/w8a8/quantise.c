@@ -483,34 +483,12 @@ static struct work cut(const struct quantiser *q, struct work x, struct work lim
     return x;
 }
 
-/* The clamped and rounded quotient; f32 is clamped first, f64 last, with the same result. */
-static ptx_u32 code_of(const struct quantiser *q, const struct token *t, struct work quotient)
-{
-    ptx_kernel *k = q->k;
-    const ptxgen_w8a8_spec *s = q->spec;
-    bool wide = q->wide;
-    bool within = w8a8_has_normal_scale(q) && !s->asymmetric && -s->q_min >= s->q_max;
-    ptx_u32 halves[2];
-    if (!within && !wide) {
-        quotient = work_min(k, false, quotient, t->high);
-        quotient = work_max(k, false, quotient, t->low);
-    }
-    quotient = work_add(k, wide, quotient, work_constant(wide, wide ? 0x1.8p52 : 0x1.8p23));
-    if (!wide)
-        return ptx_f32_as_u32(quotient.f);
-    ptx_unpack_f64(k, halves, quotient.d);
-    if (within)
-        return halves[0];
-    ptx_s32 code = ptx_min_s32(k, ptx_u32_as_s32(halves[0]), t->most);
-    return ptx_s32_as_u32(ptx_max_s32(k, code, t->least));
-}
-
 /* A word whose low byte is the code without the zero point. */
 static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, struct work x)
 {
     if (!w8a8_has_normal_scale(q))
         x = cut(q, work_mul(q->k, q->wide, x, t->adjust), t->limit);
-    return code_of(q, t, w8a8_divide_by_scale(q, t, x));
+    return w8a8_code_of(q, t, w8a8_divide_by_scale(q, t, x));
 }
 
 /* code + zero point; past the end of the row 0, as W may have anything there. */

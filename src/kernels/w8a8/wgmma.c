@@ -273,10 +273,10 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
         uint32_t block = i / STEPS, step = i % STEPS * 32;
         ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step);
         ptx_u64 b = gemm_wgmma_advance(k, b_of, block * b_block + step);
-        ptx_wgmma_k32_s32_s8_s8(k, (int)columns, q->acc[0][0], a, b, i ? q->always : later);
+        w8a8_wgmma(q, i, columns, a, b, later);
     }
     ptx_wgmma_commit_group(k);
-    ptx_wgmma_wait_group(k, (int)q->lag);
+    w8a8_end_wgmma_stage(q);
     ptx_u32 done = ptx_add_u32(k, first, U32(q->lag));
     gemm_ring_release(k, &q->g.ring, q->g.held[q->lag - 1],
                       ptx_setp_bool_ge_u32(k, stage, done, q->g.releases));
@@ -299,6 +299,7 @@ static void drain(struct gemm *g)
 static void clear(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
+    w8a8_begin_wgmma_sums(q);
     if (w8a8_tokens_are_m(q->v))
         w8a8_locate_direct(&q->direct, w8a8_place_of(q, part->walk.tile));
     else
