@@ -26,7 +26,7 @@ static struct part_of_layer part_of(const char *prefix, const char *part)
 const struct named_tensor *layer_part(const struct tensor_store *store, const char *prefix,
                                       const char *part)
 {
-    return tensor_list_find(tensor_store_tensors(store), part_of(prefix, part).name);
+    return part ? tensor_list_find(tensor_store_tensors(store), part_of(prefix, part).name) : NULL;
 }
 
 ptxgen_status layer_require_part(const struct tensor_store *store, const char *prefix,

@@ -5,7 +5,10 @@
 
 #include "tensor_store.h"
 
-/** PREFIX.PART, or PART when the prefix is NULL or empty; NULL when there is none of that name. */
+/**
+ * PREFIX.PART, or PART when the prefix is NULL or empty; NULL when there is none of that name, or
+ * when the part is NULL.
+ */
 const struct named_tensor *layer_part(const struct tensor_store *store, const char *prefix,
                                       const char *part);
 

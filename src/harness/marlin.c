@@ -22,6 +22,23 @@ static size_t group_rows(const ptxgen_marlin_spec *s)
     return s->group_size == PTXGEN_W4_PER_CHANNEL ? s->k : (size_t)s->group_size;
 }
 
+ptxgen_w4_info marlin_info(const ptxgen_marlin_spec *s)
+{
+    return (ptxgen_w4_info){.k = s->k,
+                            .n = s->n,
+                            .groups = s->k / group_rows(s),
+                            .group_size = (ptrdiff_t)group_rows(s),
+                            .scale_type = (ptxgen_element)s->type,
+                            .symmetric = !s->zeros,
+                            .act_order = s->act_order};
+}
+
+void marlin_list_tensors(ptxgen_w4_checkpoint *c, ptxgen_w4_tensor *to[MARLIN_TENSORS])
+{
+    ptxgen_w4_tensor *const all[] = {&c->weights, &c->scales, &c->zeros, &c->g_idx, &c->shape};
+    memcpy(to, all, sizeof all);
+}
+
 static void name(const void *spec, uint64_t m, char *text, size_t size)
 {
     const ptxgen_marlin_spec *s = spec;
@@ -111,7 +128,7 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
 
 /* ---- weights ---- */
 
-static void free_matrix(ptxgen_w4_matrix *m)
+void marlin_free_matrix(ptxgen_w4_matrix *m)
 {
     free(m->codes);
     free(m->scales);
@@ -123,7 +140,7 @@ static void release(struct problem *p)
 {
     struct marlin_matrices *matrices = p->own;
     for (int i = 0; i < 2; i++)
-        free_matrix(&matrices->of[i]);
+        marlin_free_matrix(&matrices->of[i]);
     free(matrices);
     p->own = NULL;
 }
@@ -139,16 +156,17 @@ static ptxgen_status make_matrices(struct problem *p, struct marlin_matrices **m
                      : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for two matrices");
 }
 
-static ptxgen_status allocate_matrix(size_t k, size_t n, size_t groups, ptxgen_element scale_type,
-                                     ptxgen_w4_matrix *m, ptxgen_error *err)
+ptxgen_status marlin_allocate_matrix(const ptxgen_w4_info *info, ptxgen_w4_matrix *m,
+                                     ptxgen_error *err)
 {
-    m->codes = malloc(k * n);
-    m->scales = malloc(groups * n * ptxgen_element_size(scale_type));
-    m->zeros = malloc(groups * n);
-    m->g_idx = malloc(k * sizeof *m->g_idx);
+    m->codes = malloc(info->k * info->n);
+    m->scales = malloc(info->groups * info->n * ptxgen_element_size(info->scale_type));
+    m->zeros = malloc(info->groups * info->n);
+    m->g_idx = malloc(info->k * sizeof *m->g_idx);
     return m->codes && m->scales && m->zeros && m->g_idx
                ? PTXGEN_OK
-               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu codes", k * n);
+               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu codes",
+                             info->k * info->n);
 }
 
 static ptxgen_marlin_packed packed_of(const struct problem *p)
@@ -168,7 +186,7 @@ static ptxgen_status unpack_checkpoint(const ptxgen_w4_checkpoint *from, ptxgen_
     ptxgen_w4_info info;
     ptxgen_status status = ptxgen_w4_describe(from, &info, err);
     if (status == PTXGEN_OK)
-        status = allocate_matrix(info.k, info.n, info.groups, info.scale_type, m, err);
+        status = marlin_allocate_matrix(&info, m, err);
     return status == PTXGEN_OK ? ptxgen_w4_unpack(from, m, err) : status;
 }
 
@@ -190,6 +208,7 @@ ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed 
                                   ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = p->plan;
+    const ptxgen_w4_info info = marlin_info(s);
     const ptxgen_marlin_packed to = packed_of(p);
     struct marlin_matrices *matrices;
     memcpy(to.codes, from->codes, to.codes_bytes);
@@ -202,14 +221,11 @@ ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed 
     if (status == PTXGEN_OK)
         status = make_matrices(p, &matrices, err);
     if (status == PTXGEN_OK)
-        status = allocate_matrix(s->k, s->n, s->k / group_rows(s), (ptxgen_element)s->type,
-                                 &matrices->of[0], err);
+        status = marlin_allocate_matrix(&info, &matrices->of[0], err);
     return status == PTXGEN_OK ? ptxgen_marlin_unpack(s, &to, &matrices->of[0], NULL, err) : status;
 }
 
 /* ---- random weights ---- */
-
-enum { TENSORS = 5 };
 
 static bool format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *s)
 {
@@ -219,11 +235,12 @@ static bool format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *s)
 }
 
 /* Memory for the tensors that have a shape. */
-static ptxgen_status allocate_tensors(ptxgen_w4_checkpoint *c, void *memory[TENSORS],
+static ptxgen_status allocate_tensors(ptxgen_w4_checkpoint *c, void *memory[MARLIN_TENSORS],
                                       ptxgen_error *err)
 {
-    ptxgen_w4_tensor *tensors[] = {&c->weights, &c->scales, &c->zeros, &c->g_idx, &c->shape};
-    for (int i = 0; i < TENSORS; i++) {
+    ptxgen_w4_tensor *tensors[MARLIN_TENSORS];
+    marlin_list_tensors(c, tensors);
+    for (int i = 0; i < MARLIN_TENSORS; i++) {
         size_t bytes = ptxgen_w4_tensor_bytes(tensors[i]);
         tensors[i]->data = memory[i] = bytes ? calloc(bytes, 1) : NULL;
         if (bytes && !memory[i])
@@ -268,13 +285,7 @@ static void fill_checkpoint(const ptxgen_marlin_spec *s, struct random *r,
 ptxgen_status marlin_random_weights(const ptxgen_marlin_spec *s, ptxgen_w4_format format,
                                     struct random *r, struct marlin_weights *w, ptxgen_error *err)
 {
-    const ptxgen_w4_info info = {.k = s->k,
-                                 .n = s->n,
-                                 .groups = s->k / group_rows(s),
-                                 .group_size = (ptrdiff_t)group_rows(s),
-                                 .scale_type = (ptxgen_element)s->type,
-                                 .symmetric = !s->zeros,
-                                 .act_order = s->act_order};
+    const ptxgen_w4_info info = marlin_info(s);
     ptxgen_w4_checkpoint *c = w->checkpoints;
     ptxgen_status status = PTXGEN_OK;
     memset(w, 0, sizeof *w);
@@ -293,7 +304,7 @@ ptxgen_status marlin_random_weights(const ptxgen_marlin_spec *s, ptxgen_w4_forma
 void marlin_release_weights(struct marlin_weights *w)
 {
     for (int i = 0; i < 2; i++)
-        for (int j = 0; j < TENSORS; j++)
+        for (int j = 0; j < MARLIN_TENSORS; j++)
             free(w->memory[i][j]);
     memset(w, 0, sizeof *w);
 }
@@ -364,7 +375,7 @@ static ptxgen_status reference(const struct problem *p, const struct block *b,
              : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for columns of the weights");
     for (int i = 0; i < 2; i++) {
         slices[i].g_idx = NULL; /* the whole matrix's */
-        free_matrix(&slices[i]);
+        marlin_free_matrix(&slices[i]);
     }
     return status;
 }

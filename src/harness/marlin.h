@@ -22,11 +22,22 @@ enum {
 
 /** 2 with SwiGLU. */
 unsigned marlin_matrices(const ptxgen_marlin_spec *spec);
+/** The weights that a product of the spec has. */
+ptxgen_w4_info marlin_info(const ptxgen_marlin_spec *spec);
+
+/** Memory for weights in the neutral form; what was allocated is freed after an error too. */
+ptxgen_status marlin_allocate_matrix(const ptxgen_w4_info *info, ptxgen_w4_matrix *matrix,
+                                     ptxgen_error *err);
+void marlin_free_matrix(ptxgen_w4_matrix *matrix);
+
+/** A checkpoint's tensors in this order: weights, scales, zeros, g_idx, shape. */
+enum { MARLIN_TENSORS = 5 };
+void marlin_list_tensors(ptxgen_w4_checkpoint *checkpoint, ptxgen_w4_tensor *to[MARLIN_TENSORS]);
 /** A checkpoint of the weights, or those of gate and up, with memory for their tensors. */
 struct marlin_weights {
     ptxgen_w4_checkpoint checkpoints[2];
     unsigned count;
-    void *memory[2][5]; /**< that the tensors own */
+    void *memory[2][MARLIN_TENSORS]; /**< that the tensors own */
 };
 
 /** Random weights of the spec, in a format that holds them. */

@@ -74,12 +74,13 @@ static bool holds(int format, const struct mode *m)
 
 static const ptxgen_w4_tensor *tensor_of(const ptxgen_w4_checkpoint *c, const char *suffix)
 {
-    const struct layer_names *n = layer_names_of(c->format);
-    return !strcmp(suffix, n->weights)             ? &c->weights
-           : !strcmp(suffix, n->scales)            ? &c->scales
-           : n->zeros && !strcmp(suffix, n->zeros) ? &c->zeros
-           : n->g_idx && !strcmp(suffix, n->g_idx) ? &c->g_idx
-                                                   : &c->shape;
+    const ptxgen_w4_tensor *const tensors[LAYER_TENSORS] = {&c->weights, &c->scales, &c->zeros,
+                                                            &c->g_idx, &c->shape};
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        if (layer_suffixes[c->format][i] && !strcmp(suffix, layer_suffixes[c->format][i]))
+            return tensors[i];
+    fail_msg("no tensor of the format is called %s", suffix);
+    return NULL;
 }
 
 /* A file of the layer "up", and of a tensor that belongs to none. */
@@ -131,7 +132,7 @@ static void assert_has(const char *path, int format, const struct mode *m)
         const struct named_tensor *t = tensor_list_find(tensors, name);
         if (!t)
             fail_msg("%s as %s has no %s", m->zeros ? "asymmetric" : "symmetric",
-                     convert_formats[format], name);
+                     marlin_layers.forms[format], name);
         assert_string_equal(tensors->items[count].name, name);
         assert_int_equal(t->dtype, list[count].dtype);
         assert_int_equal(t->ndim, list[count].shape[1] ? 2 : 1);
@@ -168,16 +169,13 @@ static void assert_same_tensors(const char *x, const char *y)
 static ptxgen_status convert_as(const char *from, int from_format, const char *to, int format,
                                 ptxgen_error *err)
 {
+    const struct marlin_convert_options options = {
+        .choice.format = from_format == LAYER_PACKED ? NULL : marlin_layers.forms[from_format],
+        .threads = 1};
     const struct convert_request request = {
-        .input = from,
-        .output = to,
-        .to = format,
-        .to_given = true,
-        .choice.format = from_format == CONVERT_PACKED ? NULL : convert_formats[from_format],
-        .threads = 1,
-        .force = true};
-    struct convert_outcome outcome = {0};
-    ptxgen_status status = convert(&request, &outcome, err);
+        .input = from, .output = to, .to = format, .force = true, .options = &options};
+    struct convert_outcome outcome;
+    ptxgen_status status = convert(&marlin_layers, &request, &outcome, err);
     if (status == PTXGEN_OK) {
         assert_int_equal(outcome.converted, 1);
         assert_int_equal(outcome.copied, 1);
@@ -200,7 +198,7 @@ static void check_format(const char *folder, ptxgen_w4_format from, const struct
     snprintf(there, sizeof there, "%s/there", folder);
     snprintf(back, sizeof back, "%s/back", folder);
     write_layer(first, &c, m);
-    for (int to = 0; to <= CONVERT_PACKED; to++) {
+    for (int to = 0; to <= LAYER_PACKED; to++) {
         ptxgen_status status = convert_as(first, (int)from, there, to, &err);
         if (!holds(to, m)) {
             assert_int_equal(status, PTXGEN_ERROR_UNSUPPORTED);

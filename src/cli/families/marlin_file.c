@@ -57,13 +57,7 @@ static ptxgen_status find_weights(const struct tensor_store *store, const struct
             status = ptxgen_w4_describe(c, &info, err);
         if (status != PTXGEN_OK)
             return status;
-        spec->k = (uint32_t)info.k;
-        spec->n = (uint32_t)info.n;
-        spec->group_size = info.groups == 1 ? PTXGEN_W4_PER_CHANNEL : (int32_t)info.group_size;
-        spec->zeros |= !info.symmetric;
-        spec->act_order |= info.act_order;
-        if (!option_given(o, "type") && info.scale_type == PTXGEN_BF16)
-            spec->type = PTXGEN_BF16;
+        layer_complete_spec(&info, option_given(o, "type"), spec);
     }
     return status;
 }
@@ -81,7 +75,7 @@ static ptxgen_status require_bias(const struct tensor_store *store, const char *
 static ptxgen_status find_bias(const struct tensor_store *store, const struct family_options *o,
                                ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
 {
-    if (!spec->bias && !layer_tensor(store, o->names.layer, "bias"))
+    if (!spec->bias && !layer_part(store, o->names.layer, "bias"))
         return PTXGEN_OK;
     spec->bias = 1;
     ptxgen_status status = require_bias(store, o->names.layer, spec->n, &s->bias, err);
@@ -143,7 +137,8 @@ static void warn(const struct tensor_store *store, const struct family_options *
     for (int i = 0; i < 2 && layers[i]; i++) {
         const struct named_tensor *used[LAYER_TENSORS + 4] = {NULL};
         size_t count = LAYER_TENSORS;
-        layer_list_tensors(store, layers[i], s->checkpoints[i].format, used);
+        layer_list_tensors(store, layers[i],
+                           s->count ? (int)s->checkpoints[i].format : LAYER_PACKED, used);
         used[count++] = s->bias;
         used[count++] = s->up_bias;
         used[count++] = rows->input;

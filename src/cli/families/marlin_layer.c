@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "marlin_layer.h"
 
+#include "../../harness/marlin.h"
+#include "../layer_parts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct layer_names names[] = {
+const char *const layer_suffixes[LAYER_FORMATS][LAYER_TENSORS] = {
     [PTXGEN_W4_GPTQ_V1] = {"qweight", "scales", "qzeros", "g_idx", NULL},
     [PTXGEN_W4_GPTQ_V2] = {"qweight", "scales", "qzeros", "g_idx", NULL},
     [PTXGEN_W4_AWQ] = {"qweight", "scales", "qzeros", NULL, NULL},
     [PTXGEN_W4_PACK_QUANTIZED] = {"weight_packed", "weight_scale", "weight_zero_point",
                                   "weight_g_idx", "weight_shape"},
     [PTXGEN_W4_MARLIN] = {"B", "s", "zeros", NULL, NULL},
+    [LAYER_PACKED] = {"marlin_codes", "marlin_scales", "marlin_zeros", "marlin_order",
+                      "marlin_shape"},
 };
 
-const struct layer_names *layer_names_of(ptxgen_w4_format format)
+void layer_list_tensors(const struct tensor_store *store, const char *prefix, int format,
+                        const struct named_tensor *tensors[LAYER_TENSORS])
 {
-    return &names[format];
-}
-
-const struct named_tensor *layer_tensor(const struct tensor_store *store, const char *prefix,
-                                        const char *suffix)
-{
-    char name[1024];
-    if (!suffix || snprintf(name, sizeof name, "%s.%s", prefix, suffix) >= (int)sizeof name)
-        return NULL;
-    return tensor_list_find(tensor_store_tensors(store), name);
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        tensors[i] = layer_part(store, prefix, layer_suffixes[format][i]);
 }
 
 /* ---- the format ---- */
@@ -33,8 +31,8 @@ const struct named_tensor *layer_tensor(const struct tensor_store *store, const 
 /* AWQ packs eight columns into a word, GPTQ eight rows, under the same names. */
 static bool is_awq(const struct tensor_store *store, const char *prefix)
 {
-    const struct named_tensor *weights = layer_tensor(store, prefix, "qweight"),
-                              *scales = layer_tensor(store, prefix, "scales");
+    const struct named_tensor *weights = layer_part(store, prefix, "qweight"),
+                              *scales = layer_part(store, prefix, "scales");
     return weights && scales && weights->ndim == 2 && scales->ndim == 2 &&
            weights->shape[1] * 8 == scales->shape[1];
 }
@@ -45,12 +43,12 @@ static ptxgen_status choose_format(const struct tensor_store *store, const char 
     if (choice)
         return ptxgen_w4_detect_format(NULL, choice, format, err);
     *format = PTXGEN_W4_PACK_QUANTIZED;
-    if (layer_tensor(store, prefix, names[*format].weights))
+    if (layer_part(store, prefix, layer_suffixes[*format][LAYER_WEIGHTS]))
         return PTXGEN_OK;
     *format = PTXGEN_W4_MARLIN;
-    if (layer_tensor(store, prefix, names[*format].weights))
+    if (layer_part(store, prefix, layer_suffixes[*format][LAYER_WEIGHTS]))
         return PTXGEN_OK;
-    if (!layer_tensor(store, prefix, "qweight"))
+    if (!layer_part(store, prefix, "qweight"))
         return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
                            "the file has no %s.qweight, %s.weight_packed or %s.B", prefix, prefix,
                            prefix);
@@ -104,35 +102,36 @@ ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
     ptxgen_status status = choose_format(store, prefix, choice->format, &c->format, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct layer_names *n = &names[c->format];
-    const struct {
-        const char *suffix;
-        ptxgen_w4_tensor *tensor;
-        bool needed;
-    } tensors[] = {{n->weights, &c->weights, true},
-                   {n->scales, &c->scales, true},
-                   {n->zeros, &c->zeros, false},
-                   {n->g_idx, &c->g_idx, false},
-                   {n->shape, &c->shape, false}};
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof tensors / sizeof *tensors; i++) {
-        const struct named_tensor *from = layer_tensor(store, prefix, tensors[i].suffix);
-        if (from)
-            status = take(from, tensors[i].tensor, err);
-        else if (tensors[i].needed)
+    const struct named_tensor *from[LAYER_TENSORS];
+    ptxgen_w4_tensor *to[LAYER_TENSORS];
+    layer_list_tensors(store, prefix, (int)c->format, from);
+    marlin_list_tensors(c, to);
+    for (int i = 0; status == PTXGEN_OK && i < LAYER_TENSORS; i++) {
+        if (from[i])
+            status = take(from[i], to[i], err);
+        else if (i <= LAYER_SCALES)
             status = ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "the file has no %s.%s", prefix,
-                                 tensors[i].suffix);
+                                 layer_suffixes[c->format][i]);
     }
     return status;
 }
 
-/* ---- packed layers ---- */
+void layer_complete_spec(const ptxgen_w4_info *info, bool type_given, ptxgen_marlin_spec *spec)
+{
+    spec->k = (uint32_t)info->k;
+    spec->n = (uint32_t)info->n;
+    spec->group_size = info->groups == 1 ? PTXGEN_W4_PER_CHANNEL : (int32_t)info->group_size;
+    spec->zeros |= !info->symmetric;
+    spec->act_order |= info->act_order;
+    if (!type_given && info->scale_type == PTXGEN_BF16)
+        spec->type = PTXGEN_BF16;
+}
 
-const struct packed_names packed_names = {"marlin_codes", "marlin_scales", "marlin_zeros",
-                                          "marlin_order", "marlin_shape"};
+/* ---- packed layers ---- */
 
 bool layer_is_packed(const struct tensor_store *store, const char *prefix)
 {
-    return layer_tensor(store, prefix, packed_names.codes);
+    return layer_part(store, prefix, layer_suffixes[LAYER_PACKED][LAYER_WEIGHTS]);
 }
 
 static ptxgen_status read_packed_shape(const struct named_tensor *shape, int64_t sizes[3],
@@ -162,16 +161,15 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
                                 ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
                                 ptxgen_error *err)
 {
-    const struct named_tensor *codes = layer_tensor(store, prefix, packed_names.codes),
-                              *scales = layer_tensor(store, prefix, packed_names.scales),
-                              *zeros = layer_tensor(store, prefix, packed_names.zeros),
-                              *order = layer_tensor(store, prefix, packed_names.order),
-                              *shape = layer_tensor(store, prefix, packed_names.shape);
+    const struct named_tensor *from[LAYER_TENSORS], *shape;
     int64_t sizes[3];
-    if (!codes || !scales || !shape || shape->bytes != sizeof sizes || shape->dtype != TENSOR_I64)
+    layer_list_tensors(store, prefix, LAYER_PACKED, from);
+    shape = from[LAYER_SHAPE];
+    if (!from[LAYER_WEIGHTS] || !from[LAYER_SCALES] || !shape || shape->bytes != sizeof sizes ||
+        shape->dtype != TENSOR_I64)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "%s.%s needs marlin_scales, and a marlin_shape of three I64", prefix,
-                           packed_names.codes);
+                           layer_suffixes[LAYER_PACKED][LAYER_WEIGHTS]);
     ptxgen_status status = read_packed_shape(shape, sizes, err);
     if (status != PTXGEN_OK)
         return status;
@@ -179,32 +177,23 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
         .k = (uint32_t)sizes[0],
         .n = (uint32_t)sizes[1],
         .group_size = (int32_t)sizes[2],
-        .type = scales->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
-        .zeros = zeros != NULL,
-        .act_order = order != NULL,
+        .type = from[LAYER_SCALES]->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
+        .zeros = from[LAYER_ZEROS] != NULL,
+        .act_order = from[LAYER_ORDER] != NULL,
     };
-    void *rows = NULL;
-    if ((status = ptxgen_marlin_packed_layout(spec, packed, err)) != PTXGEN_OK ||
-        (status = borrow(codes, packed->codes_bytes, &packed->codes, err)) != PTXGEN_OK ||
-        (status = borrow(scales, packed->scales_bytes, &packed->scales, err)) != PTXGEN_OK ||
-        (status = borrow(zeros, packed->zeros_bytes, &packed->zeros, err)) != PTXGEN_OK ||
-        (status = borrow(order, packed->order_bytes, &rows, err)) != PTXGEN_OK)
+    status = ptxgen_marlin_packed_layout(spec, packed, err);
+    if (status != PTXGEN_OK)
         return status;
-    packed->order = rows;
+    void *data[LAYER_SHAPE];
+    const size_t bytes[LAYER_SHAPE] = {packed->codes_bytes, packed->scales_bytes,
+                                       packed->zeros_bytes, packed->order_bytes};
+    for (int i = 0; status == PTXGEN_OK && i < LAYER_SHAPE; i++)
+        status = borrow(from[i], bytes[i], &data[i], err);
+    if (status != PTXGEN_OK)
+        return status;
+    packed->codes = data[LAYER_WEIGHTS];
+    packed->scales = data[LAYER_SCALES];
+    packed->zeros = data[LAYER_ZEROS];
+    packed->order = data[LAYER_ORDER];
     return PTXGEN_OK;
-}
-
-/* ---- what belongs to a layer ---- */
-
-void layer_list_tensors(const struct tensor_store *store, const char *prefix,
-                        ptxgen_w4_format format, const struct named_tensor *tensors[LAYER_TENSORS])
-{
-    const struct layer_names *n = &names[format];
-    const struct packed_names *p = &packed_names;
-    const bool packed = layer_is_packed(store, prefix);
-    const char *const suffixes[LAYER_TENSORS] = {
-        packed ? p->codes : n->weights, packed ? p->scales : n->scales,
-        packed ? p->zeros : n->zeros, packed ? p->order : n->g_idx, packed ? p->shape : n->shape};
-    for (int i = 0; i < LAYER_TENSORS; i++)
-        tensors[i] = layer_tensor(store, prefix, suffixes[i]);
 }

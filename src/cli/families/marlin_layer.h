@@ -7,11 +7,14 @@
 
 #include <ptxgen/marlin.h>
 
-/** Names of a format's tensors behind "PREFIX."; NULL: not in the format. */
-struct layer_names {
-    const char *weights, *scales, *zeros, *g_idx, *shape;
-};
-const struct layer_names *layer_names_of(ptxgen_w4_format format);
+/** Formats are those of ptxgen_w4_format, and then the order of <ptxgen/marlin.h>. */
+enum { LAYER_PACKED = PTXGEN_W4_MARLIN + 1, LAYER_FORMATS };
+/** The tensors of a layer. Of a packed one the weights are codes, and the shape is K, N, group
+ * size.
+ */
+enum { LAYER_WEIGHTS, LAYER_SCALES, LAYER_ZEROS, LAYER_ORDER, LAYER_SHAPE, LAYER_TENSORS };
+/** Their names behind "PREFIX."; NULL: not in the format. */
+extern const char *const layer_suffixes[LAYER_FORMATS][LAYER_TENSORS];
 
 /** What goes before the file's metadata. */
 struct layer_choice {
@@ -24,12 +27,6 @@ ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
                          const struct layer_choice *choice, ptxgen_w4_checkpoint *checkpoint,
                          ptxgen_error *err);
 
-/** Names of a packed layer's tensors behind "PREFIX."; the shape is K, N, group size. */
-struct packed_names {
-    const char *codes, *scales, *zeros, *order, *shape;
-};
-extern const struct packed_names packed_names;
-
 /** Whether the layer's weights are in the file in the order of <ptxgen/marlin.h>. */
 bool layer_is_packed(const struct tensor_store *store, const char *prefix);
 /**
@@ -40,13 +37,10 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
                                 ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
                                 ptxgen_error *err);
 
-/** The tensors that a layer has under the names of its format, or packed; NULL for the others. */
-enum { LAYER_TENSORS = 5 };
-void layer_list_tensors(const struct tensor_store *store, const char *prefix,
-                        ptxgen_w4_format format, const struct named_tensor *tensors[LAYER_TENSORS]);
-
-/** The tensor "PREFIX.SUFFIX", or NULL. */
-const struct named_tensor *layer_tensor(const struct tensor_store *store, const char *prefix,
-                                        const char *suffix);
+/** The tensors that a layer has under the names of a format; NULL for the others. */
+void layer_list_tensors(const struct tensor_store *store, const char *prefix, int format,
+                        const struct named_tensor *tensors[LAYER_TENSORS]);
+/** What a checkpoint says of its product's spec, where flags that are set stay set. */
+void layer_complete_spec(const ptxgen_w4_info *info, bool type_given, ptxgen_marlin_spec *spec);
 
 #endif

@@ -21,7 +21,7 @@
 #include <string.h>
 
 struct file_layer {
-    char weight_name[SPARSE24_NAME], name[SPARSE24_NAME]; /* "l.weight" and "l", or both the same */
+    char weight_name[CONVERT_NAME], name[CONVERT_NAME]; /* "l.weight" and "l", or both the same */
     struct sparse24_layer weight;
     const struct named_tensor *bias, *scale, *zero, *input_scale, *input_zero;
 };
@@ -181,30 +181,16 @@ static void warn(const struct tensor_store *store, const struct family_options *
     size_t count = OWN;
     const struct tensor_list *all = tensor_store_tensors(store);
     size_t prefix = strlen(l->weight_name);
-    for (size_t i = 0; i < all->count && count < OWN + FORMS; i++)
-        if (sparse24_layer_prefix(all->items[i].name) == prefix &&
-            !strncmp(all->items[i].name, l->weight_name, prefix))
+    for (size_t i = 0; i < all->count && count < OWN + FORMS; i++) {
+        const char *name = all->items[i].name, *dot = strrchr(name, '.');
+        if (dot == name + prefix && !strncmp(name, l->weight_name, prefix) &&
+            sparse24_layer_has(dot + 1))
             used[count++] = &all->items[i];
+    }
     layer_warn_of_unused(store, l->name, used, count);
 }
 
 /* ---- filling ---- */
-
-static ptxgen_status read_weight(struct problem *p, const struct sparse24_layer *l,
-                                 ptxgen_error *err)
-{
-    const struct sparse24_weights *w = p->own;
-    if (l->form == SPARSE24_DENSE)
-        return ptxgen_sparse24_compress(&l->shape, l->values, w->values, PTXGEN_SPARSE24_BYTES,
-                                        w->metadata, err);
-    ptxgen_sparse24_form form = (ptxgen_sparse24_form)l->form;
-    ptxgen_status status = ptxgen_sparse24_validate(&l->shape, l->values, form, l->metadata, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memcpy(w->values.data, l->values.data, w->values.bytes);
-    return ptxgen_sparse24_convert(&l->shape, form, l->metadata, PTXGEN_SPARSE24_BYTES, w->metadata,
-                                   err);
-}
 
 /* One number for all, where the file has none. */
 static void fill_ones(struct problem *p, unsigned operand)
@@ -218,7 +204,9 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
                           ptxgen_error *err)
 {
     const struct file_layer *l = sources;
-    ptxgen_status status = read_weight(p, &l->weight, err);
+    const struct sparse24_weights *w = p->own;
+    ptxgen_status status = sparse24_layer_convert(&l->weight, false, PTXGEN_SPARSE24_BYTES,
+                                                  w->values, w->metadata, err);
     if (status != PTXGEN_OK)
         return status;
     take_tensor(p, SPARSE24_AT_BIAS, l->bias);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sparse24_layer.h"
 
-#include <stdio.h>
+#include "../layer_parts.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 const char *const sparse24_form_names[SPARSE24_FORMS + 1] = {"bytes",   "nibbles", "bitmask",
@@ -29,14 +31,6 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* ---- finding ---- */
 
-static const struct named_tensor *find(const struct tensor_store *store, const char *prefix,
-                                       const char *suffix)
-{
-    char name[SPARSE24_NAME];
-    snprintf(name, sizeof name, "%s%s%s", prefix, suffix ? "." : "", suffix ? suffix : "");
-    return tensor_list_find(tensor_store_tensors(store), name);
-}
-
 static ptxgen_status describe(const struct named_tensor *values, struct sparse24_layer *l,
                               ptxgen_error *err)
 {
@@ -59,17 +53,15 @@ ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *
                                   struct sparse24_layer *l, ptxgen_error *err)
 {
     for (int f = form < 0 ? 0 : form; f < (form < 0 ? SPARSE24_FORMS : form + 1); f++) {
-        const struct named_tensor *values = find(store, prefix, suffixes[f].values);
-        const struct named_tensor *metadata = NULL;
+        const struct named_tensor *values = layer_part(store, prefix, suffixes[f].values);
+        const struct named_tensor *metadata = layer_part(store, prefix, suffixes[f].metadata);
         if (!values && f == SPARSE24_DENSE)
-            values = find(store, prefix, NULL);
-        if (suffixes[f].metadata)
-            metadata = find(store, prefix, suffixes[f].metadata);
+            values = tensor_list_find(tensor_store_tensors(store), prefix);
         if (!values || !metadata != !suffixes[f].metadata)
             continue;
         *l = (struct sparse24_layer){.form = f, .tensors = {values, metadata}};
         if (f == PTXGEN_SPARSE24_BITMASK)
-            l->tensors[2] = find(store, prefix, shape_suffix);
+            l->tensors[SPARSE24_SHAPE] = layer_part(store, prefix, shape_suffix);
         if (metadata)
             l->metadata = (ptxgen_const_span){metadata->data, metadata->bytes};
         return describe(values, l, err);
@@ -80,35 +72,64 @@ ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *
                        prefix, form < 0 ? "" : " as ", form < 0 ? "" : sparse24_form_names[form]);
 }
 
-size_t sparse24_layer_prefix(const char *name)
+bool sparse24_layer_has(const char *suffix)
 {
-    const char *dot = strrchr(name, '.');
-    bool known = dot && !strcmp(dot + 1, shape_suffix);
-    for (int f = 0; dot && f < SPARSE24_FORMS; f++)
-        known = known || !strcmp(dot + 1, suffixes[f].values) ||
-                (suffixes[f].metadata && !strcmp(dot + 1, suffixes[f].metadata));
-    return known ? (size_t)(dot - name) : 0;
+    bool known = !strcmp(suffix, shape_suffix);
+    for (int f = 0; f < SPARSE24_FORMS; f++)
+        known = known || !strcmp(suffix, suffixes[f].values) ||
+                (suffixes[f].metadata && !strcmp(suffix, suffixes[f].metadata));
+    return known;
 }
 
-/* ---- writing ---- */
+/* ---- converting ---- */
 
-static void add(struct sparse24_layer_tensors *t, const char *prefix, const char *suffix,
-                enum tensor_dtype dtype, uint64_t rows, uint64_t columns, size_t bytes)
+static ptxgen_status compress(const ptxgen_sparse24_shape *shape, ptxgen_const_span dense, int form,
+                              ptxgen_span values, ptxgen_span metadata, ptxgen_error *err)
 {
-    snprintf(t->names[t->count], SPARSE24_NAME, "%s.%s", prefix, suffix);
-    t->items[t->count] = (struct named_tensor){.name = t->names[t->count],
-                                               .dtype = dtype,
-                                               .ndim = columns ? 2 : 1,
-                                               .shape = {rows, columns},
-                                               .bytes = bytes};
-    t->count++;
+    if (form != SPARSE24_DENSE)
+        return ptxgen_sparse24_compress(shape, dense, values, (ptxgen_sparse24_form)form, metadata,
+                                        err);
+    memcpy(values.data, dense.data, values.bytes);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status prune_and_compress(const struct sparse24_layer *l, int form,
+                                        ptxgen_span values, ptxgen_span metadata, ptxgen_error *err)
+{
+    const ptxgen_span pruned = {malloc(l->values.bytes + 1), l->values.bytes};
+    if (!pruned.data)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a weight");
+    const ptxgen_const_span dense = {memcpy(pruned.data, l->values.data, pruned.bytes),
+                                     pruned.bytes};
+    ptxgen_status status = ptxgen_sparse24_prune(&l->shape, dense, pruned, err);
+    if (status == PTXGEN_OK)
+        status = compress(&l->shape, dense, form, values, metadata, err);
+    free(pruned.data);
+    return status;
+}
+
+ptxgen_status sparse24_layer_convert(const struct sparse24_layer *l, bool prune, int form,
+                                     ptxgen_span values, ptxgen_span metadata, ptxgen_error *err)
+{
+    ptxgen_sparse24_form from = (ptxgen_sparse24_form)l->form;
+    if (l->form == SPARSE24_DENSE)
+        return prune ? prune_and_compress(l, form, values, metadata, err)
+                     : compress(&l->shape, l->values, form, values, metadata, err);
+    if (form == SPARSE24_DENSE)
+        return ptxgen_sparse24_decompress(&l->shape, l->values, from, l->metadata, values, err);
+    ptxgen_status status = ptxgen_sparse24_validate(&l->shape, l->values, from, l->metadata, err);
+    if (status != PTXGEN_OK)
+        return status;
+    memcpy(values.data, l->values.data, values.bytes);
+    return ptxgen_sparse24_convert(&l->shape, from, l->metadata, (ptxgen_sparse24_form)form,
+                                   metadata, err);
 }
 
 ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_shape *shape,
-                                     int form, struct sparse24_layer_tensors *t, ptxgen_error *err)
+                                     int form, struct layer_tensors *t, ptxgen_error *err)
 {
     bool dense = form == SPARSE24_DENSE;
-    size_t values, metadata = 0;
+    size_t values, metadata = 0; /* bytes */
     ptxgen_status status = ptxgen_sparse24_dense_bytes(shape, &values, err);
     if (status == PTXGEN_OK && !dense)
         status = ptxgen_sparse24_metadata_bytes(shape, (ptxgen_sparse24_form)form, &metadata, err);
@@ -120,13 +141,13 @@ ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_s
             dtype = types[i].dtype;
     if (form == PTXGEN_SPARSE24_CUTLASS)
         of_metadata = shape->type == PTXGEN_SPARSE24_S8 ? TENSOR_I32 : TENSOR_I16;
-    t->count = 0;
-    add(t, prefix, suffixes[form].values, dtype, shape->n, dense ? shape->k : shape->k / 2,
-        dense ? values : values / 2);
+    layer_tensors_add(t, SPARSE24_VALUES, prefix, suffixes[form].values, dtype, 2, shape->n,
+                      dense ? shape->k : shape->k / 2);
     if (!dense && shape->n)
-        add(t, prefix, suffixes[form].metadata, of_metadata, shape->n,
-            metadata / shape->n / tensor_dtype_info(of_metadata)->block_bytes, metadata);
+        layer_tensors_add(t, SPARSE24_METADATA, prefix, suffixes[form].metadata, of_metadata, 2,
+                          shape->n,
+                          metadata / shape->n / tensor_dtype_info(of_metadata)->block_bytes);
     if (form == PTXGEN_SPARSE24_BITMASK)
-        add(t, prefix, shape_suffix, TENSOR_I64, 2, 0, 2 * sizeof(int64_t));
+        layer_tensors_add(t, SPARSE24_SHAPE, prefix, shape_suffix, TENSOR_I64, 1, 2, 0);
     return PTXGEN_OK;
 }

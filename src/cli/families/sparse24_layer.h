@@ -13,7 +13,7 @@
 #ifndef PTXGEN_CLI_SPARSE24_LAYER_H
 #define PTXGEN_CLI_SPARSE24_LAYER_H
 
-#include "../tensor_store.h"
+#include "../conversion.h"
 
 #include <ptxgen/sparse24_formats.h>
 
@@ -22,29 +22,31 @@ enum { SPARSE24_DENSE = PTXGEN_SPARSE24_CUTLASS + 1, SPARSE24_FORMS };
 /** Their names, NULL-terminated. */
 extern const char *const sparse24_form_names[SPARSE24_FORMS + 1];
 
+/** Its tensors; a dense weight has values alone, and only a bitmask a shape. */
+enum { SPARSE24_VALUES, SPARSE24_METADATA, SPARSE24_SHAPE, SPARSE24_TENSORS };
+
 struct sparse24_layer {
     ptxgen_sparse24_shape shape;
     int form;
-    ptxgen_const_span values;              /**< all of a dense weight */
-    ptxgen_const_span metadata;            /**< none of a dense one */
-    const struct named_tensor *tensors[3]; /**< of values, metadata and shape; NULL: none */
+    ptxgen_const_span values;   /**< all of a dense weight */
+    ptxgen_const_span metadata; /**< none of a dense one */
+    const struct named_tensor *tensors[SPARSE24_TENSORS];
 };
 
 /** Finds the weight in `form`, or with -1 in the first form that there is, dense last. */
 ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *prefix, int form,
                                   struct sparse24_layer *layer, ptxgen_error *err);
-/** The length of the prefix when `name` is a tensor of a weight in any form but a plain PREFIX. */
-size_t sparse24_layer_prefix(const char *name);
+/** Whether a weight has a tensor PREFIX.SUFFIX in some form. */
+bool sparse24_layer_has(const char *suffix);
 
-/** The tensors of a weight in a form, in a file: names have room for PREFIX and a suffix. */
-enum { SPARSE24_LAYER_TENSORS = 3, SPARSE24_NAME = 1024 };
-struct sparse24_layer_tensors {
-    struct named_tensor items[SPARSE24_LAYER_TENSORS]; /**< values, metadata, shape; no data yet */
-    char names[SPARSE24_LAYER_TENSORS][SPARSE24_NAME];
-    unsigned count;
-};
+/**
+ * The weight in another form, in spans of its sizes. With `prune` a dense weight has two of each
+ * four set to zero first; otherwise it must be 2:4 sparse.
+ */
+ptxgen_status sparse24_layer_convert(const struct sparse24_layer *layer, bool prune, int form,
+                                     ptxgen_span values, ptxgen_span metadata, ptxgen_error *err);
+/** Lists the tensors of a weight in a form. */
 ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_shape *shape,
-                                     int form, struct sparse24_layer_tensors *tensors,
-                                     ptxgen_error *err);
+                                     int form, struct layer_tensors *tensors, ptxgen_error *err);
 
 #endif
