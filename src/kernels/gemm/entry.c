@@ -9,6 +9,11 @@ void gemm_find_share(struct gemm *g)
     g->unit = gemm_divide(k, g->at.cta, g->cluster);
     if (g->cluster > 1)
         g->rank = ptx_and_b32(k, g->at.cta, U32(g->cluster - 1));
+    if (g->groups.count) {
+        ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), g->cluster);
+        gemm_groups_begin(k, &g->at, g->m, &g->groups);
+        gemm_groups_divide(k, &g->groups, units, g->whole_tiles, &g->division);
+    }
     g->first = gemm_first_stage(k, &g->division, g->unit);
     g->end = gemm_first_stage(k, &g->division, ptx_add_u32(k, g->unit, U32(1)));
 }
@@ -137,16 +142,25 @@ static void divide_roles(struct gemm *g)
     }
 }
 
+static void work(struct gemm *g)
+{
+    if (g->threads > g->consumers)
+        divide_roles(g);
+    else
+        consume(g);
+}
+
 void gemm_emit_entry(struct gemm *g, ptx_module *module)
 {
     ptx_kernel *k = g->k = ptx_kernel_begin(module, g->name);
     ptx_kernel_reqntid(k, g->threads, 1, 1);
     ptx_kernel_minnctapersm(k, g->ctas);
     g->ops->begin(g);
-    if (g->threads > g->consumers)
-        divide_roles(g);
-    else
-        consume(g);
+    if (!g->groups.count)
+        work(g);
+    else /* the host cannot know which CTAs have stages */
+        ptx_if(k, ptx_setp_ne_u32(k, g->first, g->end))
+            work(g);
     if (g->ops->end)
         g->ops->end(g);
     ptx_kernel_end(k);

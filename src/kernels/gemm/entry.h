@@ -21,6 +21,7 @@
 #ifndef PTXGEN_KERNELS_GEMM_ENTRY_H
 #define PTXGEN_KERNELS_GEMM_ENTRY_H
 
+#include "groups.h"
 #include "pipeline.h"
 #include "ring.h"
 #include "walk.h"
@@ -81,9 +82,10 @@ struct gemm {
     ptx_kernel *k;
     struct gemm_threads at;
     struct gemm_division division;
-    ptx_u32 unit, rank; /* the CTA, or its cluster, and the CTA's place in that */
-    ptx_u32 first, end; /* stages of the unit */
-    ptx_u32 m, tiles_m; /* tokens, and tiles along them */
+    struct gemm_groups groups; /* of rows with weights of their own; most families have none */
+    ptx_u32 unit, rank;        /* the CTA, or its cluster, and the CTA's place in that */
+    ptx_u32 first, end;        /* stages of the unit */
+    ptx_u32 m, tiles_m;        /* tokens, and tiles along them */
 
     /* Kernels that copy by cp.async use the pipeline. */
     struct gemm_pipeline pipeline;
@@ -98,7 +100,10 @@ struct gemm {
 
 void gemm_emit_entry(struct gemm *g, ptx_module *module);
 
-/* Finds the unit of the CTA, the CTA's rank in the unit, and the unit's share of all stages. */
+/*
+ * Finds the unit of the CTA, the CTA's rank in the unit, and the unit's share of all stages. Where
+ * there are groups, the CTA first computes the division, of which the family sets the stages alone.
+ */
 void gemm_find_share(struct gemm *g);
 /* Sets a consumer to the first stage of the ring and returns how many stages the CTA has. */
 ptx_u32 gemm_begin_reading(struct gemm *g);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule.h"
 
-/*
- * CTAs get whole tiles where at least this share of the CTAs' time is spent on tiles then. Else
- * tiles are divided, at the cost of a fix-up for each divided tile.
- */
-enum { WHOLE_TILES_PERCENT = 94 };
-
 bool gemm_deals_whole(uint64_t tiles, uint32_t ctas)
 {
     uint64_t rounds = (tiles + ctas - 1) / ctas;
-    return tiles * 100 >= rounds * ctas * WHOLE_TILES_PERCENT;
+    return tiles * 100 >= rounds * ctas * GEMM_WHOLE_TILES_PERCENT;
 }
 
 struct gemm_schedule gemm_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas)
@@ -33,4 +27,10 @@ struct gemm_schedule gemm_deal(uint64_t tiles, uint32_t stages, uint32_t most_ct
     s.share = (uint32_t)(granules / s.grid);
     s.extra = (uint32_t)(granules % s.grid);
     return s;
+}
+
+/* A tile of one row in each group, and every further tile_m rows are another tile. */
+uint64_t gemm_most_tiles_m(uint64_t rows, uint32_t groups, uint32_t tile_m)
+{
+    return rows <= groups ? rows : groups + (rows - groups) / tile_m;
 }

@@ -23,6 +23,11 @@ struct gemm_schedule {
     bool divides;                /* tiles are divided, so CTAs exchange partial sums */
 };
 
+/*
+ * CTAs get whole tiles where at least this share of the CTAs' time is spent on tiles then. Else
+ * tiles are divided, at the cost of a fix-up for each divided tile.
+ */
+enum { GEMM_WHOLE_TILES_PERCENT = 94 };
 /* Whether a schedule of whole tiles keeps nearly all of the CTAs busy to the end. */
 bool gemm_deals_whole(uint64_t tiles, uint32_t ctas);
 /*
@@ -40,5 +45,13 @@ struct gemm_schedule gemm_deal_early(uint64_t tiles, uint32_t stages, uint32_t e
                                      uint32_t ctas);
 /* A schedule of whole tiles, or of stages, as the caller says. */
 struct gemm_schedule gemm_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole);
+
+/*
+ * The most tiles along M that `groups` groups of together `rows` rows can have, where tiles of
+ * `tile_m` rows never cross the end of a group. The number itself, which depends on the rows of
+ * each group, is known to the device alone, and with it the division (groups.h): of a schedule for
+ * so many tiles only `grid` and `divides` count.
+ */
+uint64_t gemm_most_tiles_m(uint64_t rows, uint32_t groups, uint32_t tile_m);
 
 #endif

@@ -55,7 +55,9 @@ void gemm_walk_next(ptx_kernel *k, const struct gemm_division *d, struct gemm_wa
  * high along M, and its tiles are numbered column by column, downwards in each column.
  */
 struct gemm_place {
-    ptx_u32 m, n;
+    ptx_u32 m, n; /* counted in tiles, `m` from the first row of the group */
+    /* Set where there are groups (groups.h): the number of the group, and its rows. */
+    ptx_u32 group, first, end;
 };
 struct gemm_place gemm_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m,
                                       uint32_t tiles_n, uint32_t band);

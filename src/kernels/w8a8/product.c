@@ -118,7 +118,7 @@ struct gemm_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
     if (w8a8_takes_all_tokens(q->v))
-        return (struct gemm_place){U32(0), tile};
+        return (struct gemm_place){.m = U32(0), .n = tile};
     ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
     ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
     ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->g.unit);
