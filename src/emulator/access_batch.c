@@ -342,15 +342,12 @@ EMU_INLINE bool write_words(const struct batch *batch, int lane, uint8_t *state,
     return true;
 }
 
-EMU_INLINE uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
-                                 uint32_t words, uint32_t flags, struct emu_place places[32])
+EMU_INLINE uint32_t each_of_shared(struct batch batch, uint32_t good, const uint64_t addresses[32],
+                                   uint32_t words, bool read, bool tracks,
+                                   struct emu_place places[32])
 {
-    struct emu_cta *cta = warp->cta;
-    const bool read = flags & ACCESS_READ;
-    struct batch batch = batch_of(warp, flags);
-    const struct emu_reach reach = emu_buffer_reach(cta->cluster->launch, words * 4, flags);
-    uint32_t good = reach.at ? inside_from(mask, addresses, reach.at, reach.bytes, words * 4)
-                             : inside(mask, addresses, 0, reach.bytes, words * 4);
+    struct emu_cta *cta = batch.warp->cta;
+    batch.tracks = tracks;
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint32_t offset = (uint32_t)addresses[lane];
@@ -361,6 +358,19 @@ EMU_INLINE uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask, const uin
         good &= ~((uint32_t)!fine << lane);
     }
     return good;
+}
+
+EMU_INLINE uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
+                                 uint32_t words, uint32_t flags, struct emu_place places[32])
+{
+    struct emu_cta *cta = warp->cta;
+    const bool read = flags & ACCESS_READ;
+    struct batch batch = batch_of(warp, flags);
+    const struct emu_reach reach = emu_buffer_reach(cta->cluster->launch, words * 4, flags);
+    uint32_t good = reach.at ? inside_from(mask, addresses, reach.at, reach.bytes, words * 4)
+                             : inside(mask, addresses, 0, reach.bytes, words * 4);
+    return batch.tracks ? each_of_shared(batch, good, addresses, words, read, true, places)
+                        : each_of_shared(batch, good, addresses, words, read, false, places);
 }
 
 /* ---- sizes that are worth a loop of their own ---- */

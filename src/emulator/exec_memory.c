@@ -110,6 +110,12 @@ static void store_elements(struct emu_warp *warp, const struct emu_insn *insn,
         store_element(warp, insn->list[i], element, places, i * element, mask);
 }
 
+/* An address of global memory comes from no shared buffer. */
+static uint32_t home_of(const struct emu_warp *warp, const struct emu_insn *insn)
+{
+    return insn->space == SPACE_GLOBAL ? 0 : emu_home(warp, insn->s[0]);
+}
+
 static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     uint64_t addresses[32];
@@ -117,7 +123,7 @@ static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
-                     ACCESS_READ | emu_ordering_flags(insn) | emu_home(warp, insn->s[0]), places);
+                     ACCESS_READ | emu_ordering_flags(insn) | home_of(warp, insn), places);
     for (uint32_t i = 0; i < insn->vector; i++)
         if (!insn->list[i].absent)
             load_element(warp, insn->list[i], insn->type, places, i * element, mask);
@@ -177,7 +183,7 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint64_t addresses[32];
     struct emu_place places[32];
     uint32_t bytes = emu_types[insn->type].bits / 8 * insn->vector;
-    uint32_t flags = ACCESS_WRITE | emu_ordering_flags(insn) | emu_home(warp, insn->s[0]);
+    uint32_t flags = ACCESS_WRITE | emu_ordering_flags(insn) | home_of(warp, insn);
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_go_on(warp->worker);
     if (insn->strong)
