@@ -36,6 +36,18 @@ static const uint8_t comparison_of[] = {CMP_EQ,  CMP_NE,  CMP_LT,  CMP_LE,  CMP_
 
 typedef struct order_masks (*compare_fn)(const void *a, const void *b, bool ftz);
 
+/* A table, for a vector of different shifts is more than hosts of SSE2 have. */
+static const uint32_t lane_bits[32] = {
+    1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,
+    1u << 8,  1u << 9,  1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15,
+    1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
+    1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
+
+static inline uint32_t bit_if(int lane, bool truth)
+{
+    return lane_bits[lane] & (0u - truth);
+}
+
 #define COMPARE(name, T, load)                                                                     \
     static struct order_masks compare_##name(const void *left, const void *right, bool ftz)        \
     {                                                                                              \
@@ -43,8 +55,8 @@ typedef struct order_masks (*compare_fn)(const void *a, const void *b, bool ftz)
         struct order_masks masks = {0, 0, 0};                                                      \
         (void)ftz;                                                                                 \
         for (int l = 0; l < 32; l++) {                                                             \
-            masks.less |= (uint32_t)(load(a[l]) < load(b[l])) << l;                                \
-            masks.equal |= (uint32_t)(load(a[l]) == load(b[l])) << l;                              \
+            masks.less |= bit_if(l, load(a[l]) < load(b[l]));                                      \
+            masks.equal |= bit_if(l, load(a[l]) == load(b[l]));                                    \
         }                                                                                          \
         return masks;                                                                              \
     }
@@ -70,9 +82,9 @@ static inline float flushed(float x, bool ftz)
         (void)ftz;                                                                                 \
         for (int l = 0; l < 32; l++) {                                                             \
             R x = load(a[l * step]), y = load(b[l * step]);                                        \
-            masks.less |= (uint32_t)(x < y) << l;                                                  \
-            masks.equal |= (uint32_t)(x == y) << l;                                                \
-            masks.unordered |= (uint32_t)(x != x || y != y) << l;                                  \
+            masks.less |= bit_if(l, x < y);                                                        \
+            masks.equal |= bit_if(l, x == y);                                                      \
+            masks.unordered |= bit_if(l, x != x || y != y);                                        \
         }                                                                                          \
         return masks;                                                                              \
     }

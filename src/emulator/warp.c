@@ -6,6 +6,7 @@
  * gets to release it while its neighbours spin.
  */
 #include "src/emulator/global_order.h"
+#include "src/emulator/host_vector.h"
 #include "src/emulator/livelock.h"
 #include "src/emulator/warp_sync.h"
 
@@ -170,8 +171,8 @@ static void count(struct emu_warp *warp, uint32_t pc, uint32_t mask)
     counters->lanes += (uint32_t)__builtin_popcount(mask);
 }
 
-static uint32_t guarded(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
-                        bool check)
+EMU_INLINE uint32_t guarded(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                            bool check)
 {
     if (insn->guard.absent)
         return mask;
@@ -180,22 +181,30 @@ static uint32_t guarded(struct emu_warp *warp, const struct emu_insn *insn, uint
     return mask & emu_predicate(warp, insn->guard);
 }
 
+/* What a turn looks at; constants where the loop is compiled for them. */
+struct looks {
+    bool reads;   /* registers that are read have been written */
+    bool counts;  /* the launch is profiled */
+    bool watched; /* a look for livelocks is under way, and the warp can be watched */
+};
+
 /* One instruction of the current fragment. */
-static inline void step(struct emu_warp *warp, const struct emu_insn *code, bool check)
+EMU_INLINE void step(struct emu_warp *warp, struct emu_worker *worker, const struct emu_insn *code,
+                     struct looks looks)
 {
     struct emu_fragment *fragment = warp->current;
     const struct emu_insn *insn = &code[fragment->pc];
-    uint32_t mask = guarded(warp, insn, fragment->mask, check);
+    uint32_t mask = guarded(warp, insn, fragment->mask, looks.reads);
     if (insn->reads_clock)
         emu_fill_clocks(warp);
     if (insn->flow == FLOW_COLLECT && mask && !emu_collect_lanes(warp, insn, mask))
         return;
-    if (check)
+    if (looks.reads)
         check_reads(warp, insn, mask);
-    if (warp->worker->counters)
+    if (looks.counts)
         count(warp, fragment->pc, mask);
-    warp->worker->steps++;
-    warp->worker->lane_steps += mask == 0xffffffffu ? 32u : (uint32_t)__builtin_popcount(mask);
+    worker->steps++;
+    worker->lane_steps += mask == 0xffffffffu ? 32u : (uint32_t)__builtin_popcount(mask);
     if (insn->flow == FLOW_CONTROL || insn->flow == FLOW_BRANCH) {
         insn->exec(warp, insn, mask);
         return;
@@ -207,24 +216,41 @@ static inline void step(struct emu_warp *warp, const struct emu_insn *code, bool
     fragment->pc++;
 }
 
+/* After an instruction: the fragment to run next. */
+static void go_on(struct emu_warp *warp)
+{
+    if (warp->current && ++warp->steps_alone % STEPS_BEFORE_GIVING_WAY == 0)
+        give_way(warp);
+    warp->current = choose_fragment(warp);
+    if (!warp->current && warp->fragment_count > 0 && emu_resolve_stall(warp))
+        warp->current = choose_fragment(warp);
+}
+
+EMU_INLINE void run(struct emu_warp *warp, uint32_t budget, struct looks looks)
+{
+    struct emu_worker *worker = warp->worker;
+    const struct emu_insn *code = worker->launch->program->code;
+    while (warp->current && budget-- > 0 && !warp->yields) {
+        if (looks.watched)
+            emu_watch_step(warp);
+        step(warp, worker, code, looks);
+        if (warp->fragment_count != 1 || !warp->current || warp->current->state != FRAGMENT_RUNS)
+            go_on(warp);
+    }
+}
+
 void emu_warp_run(struct emu_warp *warp, uint32_t budget)
 {
-    const struct emu_launch *launch = warp->cta->cluster->launch;
-    const struct emu_insn *code = launch->program->code;
-    bool check = launch->checks & PTXGEN_CHECK_REGISTERS;
-    bool watched = warp->worker->look.on && emu_watch_begin(warp);
+    const struct emu_worker *worker = warp->worker;
+    const struct looks looks = {.reads = worker->launch->checks & PTXGEN_CHECK_REGISTERS,
+                                .counts = worker->counters,
+                                .watched = worker->look.on && emu_watch_begin(warp)};
     warp->yields = false;
     warp->current = choose_fragment(warp);
-    while (warp->current && budget-- > 0 && !warp->yields) {
-        if (watched)
-            emu_watch_step(warp);
-        step(warp, code, check);
-        if (warp->fragment_count == 1 && warp->current && warp->current->state == FRAGMENT_RUNS)
-            continue;
-        if (warp->current && ++warp->steps_alone % STEPS_BEFORE_GIVING_WAY == 0)
-            give_way(warp);
-        warp->current = choose_fragment(warp);
-        if (!warp->current && warp->fragment_count > 0 && emu_resolve_stall(warp))
-            warp->current = choose_fragment(warp);
-    }
+    if (looks.counts || looks.watched)
+        run(warp, budget, looks);
+    else if (looks.reads)
+        run(warp, budget, (struct looks){.reads = true});
+    else
+        run(warp, budget, (struct looks){0});
 }
