@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast the emulator is, in lane instructions a second on one host thread, checks on: a loop of
- * f32 and integer arithmetic, of f16 pairs, of lop3, of shared-memory accesses with barriers, of
- * words of shared memory, of cp.async, of ldmatrix and mma, a vector sum from global memory, and a
- * W4A16 product of 16×512×512 as a kernel would do it (nibbles to f16 by lop3, ldmatrix, mma). Run
- * it by hand, with a part of a name to measure only that; it is no test.
+ * How fast the emulator is, in lane instructions a second on one host thread, with all checks and
+ * without those that may be switched off and take time: a loop of f32 and integer arithmetic, of
+ * f16 pairs, of lop3, of shared-memory accesses with barriers, of words of shared memory, of
+ * cp.async, of ldmatrix and mma, a vector sum from global memory, and a W4A16 product of 16×512×512
+ * as a kernel would do it (nibbles to f16 by lop3, ldmatrix, mma). Run it by hand, with a part of a
+ * name to measure only that; it is no test.
  */
 #include "bench.h"
 
@@ -26,15 +27,16 @@ static void measure(const char *name, const char *target, const char *body, uint
     if (!strstr(name, wanted))
         return;
     bench_open(&bench, "cpu:sm_90");
-    bench_options(&bench, &(ptxgen_emulator_options){
-                              .workers = 1,
-                              .disabled_checks =
-                                  relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
-                                                PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES |
-                                                PTXGEN_CHECK_GLOBAL_RACES | PTXGEN_CHECK_LIVELOCK |
-                                                PTXGEN_CHECK_EQUAL_STORES |
-                                                PTXGEN_CHECK_SHARED_BUFFERS
-                                          : 0});
+    bench_options(&bench,
+                  &(ptxgen_emulator_options){
+                      .workers = 1,
+                      .disabled_checks =
+                          relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
+                                        PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES |
+                                        PTXGEN_CHECK_GLOBAL_RACES | PTXGEN_CHECK_LIVELOCK |
+                                        PTXGEN_CHECK_EQUAL_STORES | PTXGEN_CHECK_SHARED_BUFFERS |
+                                        PTXGEN_CHECK_PROXIES | PTXGEN_CHECK_OVERLAP
+                                  : 0});
     bench_kernel(&bench, target, ".param .u64 pa", body);
     ptxgen_cu_deviceptr a = bench_buffer(&bench, NULL, 1 << 22);
     double least = 1e9; /* of the processor's time: what else the machine does counts little */
