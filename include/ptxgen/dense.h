@@ -37,6 +37,7 @@
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
+#include <ptxgen/tile.h>
 #include <ptxgen/types.h>
 
 #ifdef __cplusplus
@@ -56,37 +57,19 @@ typedef struct ptxgen_dense_spec {
 
 enum { PTXGEN_DENSE_VARIANTS = 8, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
 
-/** How a variant multiplies. */
-enum {
-    PTXGEN_DENSE_MMA,   /**< mma.sync, operands copied by cp.async: every target, every type */
-    PTXGEN_DENSE_WGMMA, /**< wgmma, operands copied in bulk: sm_90a, 16-bit types */
-    PTXGEN_DENSE_BULK,  /**< mma.sync, operands copied in bulk: sm_90, 16-bit types */
-};
-
-/**
- * The tile of one entry of the module. A CTA has wm × wn × wk warps along M, N and K; in a stage a
- * warp multiplies 128 bytes of K of warp_m tokens by those of warp_n features. With wgmma, four
- * warps along N are a warpgroup, and four more warps of the CTA are producers, which issue copies.
- * With _BULK, the warps that multiply issue the copies in rotation.
+/*
+ * Tiles (tile.h). In a stage a warp multiplies 128 bytes of K of warp_m tokens by those of warp_n
+ * features, of which each is 16, 32 or 64, and warp_m up to 256 with wgmma. wm, wn and wk are powers
+ * of two, 16 warps in all at most. PTXGEN_WGMMA (sm_90a) and PTXGEN_BULK (sm_90) multiply 16-bit
+ * types; with PTXGEN_BULK the warps that multiply issue the copies in rotation. The CTAs of a
+ * cluster have the same tokens (cluster = 2: copies in bulk) or divide K (split = 2: wgmma).
  */
-typedef struct ptxgen_dense_variant {
-    uint32_t warp_m, warp_n; /**< tokens: 16, 32 or 64, with wgmma to 256; features: 16, 32 or 64 */
-    uint32_t wm, wn, wk;     /**< warps, powers of two: 16 in all at most */
-    uint32_t ctas;         /**< CTAs of a multiprocessor: 1 to PTXGEN_DENSE_MOST_CTAS */
-    uint32_t stages;       /**< slots of the pipeline or ring of copies */
-    uint32_t pass_m;       /**< tokens of a warp whose sums the epilogue stages at once */
-    uint32_t kind;         /**< PTXGEN_DENSE_MMA, _WGMMA or _BULK */
-    uint32_t cluster;      /**< 2 (bulk copies): CTAs of a cluster have the same tokens; else 1 */
-    uint32_t split;        /**< 2 (wgmma): the CTAs of a cluster divide K; else 1 */
-    uint32_t shared_bytes; /**< shared memory of one CTA */
-    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
-} ptxgen_dense_variant;
 
 typedef struct ptxgen_dense_plan {
     ptxgen_dense_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by rising tokens of a tile */
+    ptxgen_tile variants[PTXGEN_DENSE_VARIANTS]; /**< by rising tokens of a tile */
 } ptxgen_dense_plan;
 
 /**
@@ -104,15 +87,15 @@ PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
  * tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan,
-                                               const ptxgen_dense_variant *tile, ptxgen_error *err);
+                                               const ptxgen_tile *tile, ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or above the plan's most. */
-PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan,
+PTXGEN_API const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan,
                                                            uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m,
                                            uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module, as "dense_m16" or "dense_bulk_m256"; the number is tokens. */
-PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
+PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_tile *variant);
 /** One sentence: the tiles that m tokens have. */
 PTXGEN_API void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text,
                                      size_t size);

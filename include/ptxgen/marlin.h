@@ -70,6 +70,7 @@
 #include <ptxgen/kernel.h>
 #include <ptxgen/marlin_formats.h>
 #include <ptxgen/target.h>
+#include <ptxgen/tile.h>
 #include <ptxgen/types.h>
 
 #ifdef __cplusplus
@@ -94,40 +95,19 @@ typedef struct ptxgen_marlin_spec {
 
 enum { PTXGEN_MARLIN_VARIANTS = 24 };
 
-/** How a variant multiplies. */
-enum {
-    PTXGEN_MARLIN_MMA,   /**< mma.sync, operands copied by cp.async: every target */
-    PTXGEN_MARLIN_WGMMA, /**< wgmma, operands copied in bulk: sm_90a */
-    PTXGEN_MARLIN_BULK,  /**< mma.sync, operands copied in bulk: sm_90a */
-};
-
-/**
- * The tile of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
- * multiplies the weights of `warp_n` features by all `tile_m` tokens. With wgmma, four warps along
- * N are a warpgroup, and four more warps of the CTA are producers, which issue copies. With _BULK
- * there is one producer warp, and with four or more warps along N another warp, which computes sums
- * of activations.
+/*
+ * Tiles (tile.h). A CTA has one warp along M; a warp multiplies the weights of warp_n features, 32 or
+ * 64, with wgmma 16 or 32, by all tile_m tokens: 8, 16, 32, 64 or 128, with wgmma any multiple of 16
+ * up to 256, of 32 for clusters. All kinds but PTXGEN_MMA are for sm_90a. With PTXGEN_BULK there is
+ * one producer warp, and with four or more warps along N another warp, which computes sums of
+ * activations. The CTAs of a cluster, 2, 4 or 8, divide K; cluster = 0: no clusters.
  */
-typedef struct ptxgen_marlin_variant {
-    uint32_t tile_m;      /**< tokens of a tile: 8, 16, 32, 64 or 128; with wgmma any multiple of 16
-                           *   up to 256, of 32 for clusters */
-    uint32_t warp_n;      /**< features of a warp: 32 or 64, with wgmma 16 or 32 */
-    uint32_t wn, wk;      /**< warps along N and along K */
-    uint32_t stages;      /**< slots of the pipeline or ring of copies */
-    uint32_t steps;       /**< steps of 64 along K of a warp in a stage */
-    uint32_t ctas;        /**< CTAs of a multiprocessor */
-    uint32_t pass_m;      /**< tokens of a tile whose sums the epilogue stages at once */
-    uint32_t kind;        /**< PTXGEN_MARLIN_MMA, _WGMMA or _BULK */
-    uint32_t cluster;     /**< CTAs of a cluster, which divide K: 2, 4 or 8; 0: no clusters */
-    uint32_t shared_bytes; /**< shared memory of one CTA */
-    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
-} ptxgen_marlin_variant;
 
 typedef struct ptxgen_marlin_plan {
     ptxgen_marlin_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_marlin_variant variants[PTXGEN_MARLIN_VARIANTS]; /**< by rising tile_m */
+    ptxgen_tile variants[PTXGEN_MARLIN_VARIANTS]; /**< by rising tile_m */
     uint32_t tuned_count; /**< ranges of M, by rising to_m, that were tuned (tune.h); usually 0 */
     ptxgen_tuned_variant tuned[PTXGEN_TUNED_RANGES];
 } ptxgen_marlin_plan;
@@ -147,22 +127,22 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
  * holds.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
-                                                const ptxgen_marlin_variant *tile,
+                                                const ptxgen_tile *tile,
                                                 ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or above the plan's largest. */
-PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
+PTXGEN_API const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
                                                              uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module, as "marlin_m8", "marlin_bulk_m8" or "marlin_wgmma_m128_n256". */
-PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
+PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_tile *variant);
 /**
  * Whether this variant of the plan multiplies s·(q − z), rounded to the spec's type. If not, scales
  * are multiplied into sums.
  */
 PTXGEN_API bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
-                                             const ptxgen_marlin_variant *variant);
+                                             const ptxgen_tile *variant);
 /**
  * Writes a line for people to read: the tile that serves m tokens, and where scales are applied.
  */

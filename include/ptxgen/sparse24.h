@@ -53,6 +53,7 @@
 #include <ptxgen/kernel.h>
 #include <ptxgen/sparse24_formats.h>
 #include <ptxgen/target.h>
+#include <ptxgen/tile.h>
 #include <ptxgen/types.h>
 
 #ifdef __cplusplus
@@ -75,35 +76,18 @@ typedef struct ptxgen_sparse24_spec {
 
 enum { PTXGEN_SPARSE24_VARIANTS = 6 };
 
-/** How a variant of tier 2 multiplies. */
-enum {
-    PTXGEN_SPARSE24_MMA,   /**< mma.sp.sync, operands copied by cp.async: every target */
-    PTXGEN_SPARSE24_WGMMA, /**< wgmma.sp, operands copied in bulk: sm_90a, PTX 8.2 */
-};
-
-/**
- * The tile of one entry of the module. A CTA has wm × wn × wk warps along M, N and K; in a stage a
- * warp multiplies 32·wm features by 128 of K with tile_m / wm tokens. With wgmma, four warps along
- * N are a warpgroup, whose warps may have 16 features each instead of 32, and four more warps of
- * the CTA are producers, which issue copies.
+/*
+ * Tiles of tier 2 (tile.h). In a stage a warp multiplies wm · warp_n features by 128 of K with tile_m
+ * / wm tokens. tile_m is 8, 16, 32, 64 or 128, wm 1 or 2, warp_n 32, or 16 with PTXGEN_WGMMA, which
+ * needs sm_90a and PTX 8.2; there is no PTXGEN_BULK. The two CTAs of a cluster divide K, with wgmma
+ * only where wk is 1.
  */
-typedef struct ptxgen_sparse24_variant {
-    uint32_t tile_m;       /**< tokens of a CTA's tile: 8, 16, 32, 64 or 128 */
-    uint32_t wm, wn, wk;   /**< warps along M (1 or 2), along N and along K */
-    uint32_t warp_n;       /**< features of a warp for each warp along M: 32, or 16 with wgmma */
-    uint32_t cluster;      /**< 2: the CTAs of a cluster divide K (wgmma: if wk is 1); else 1 */
-    uint32_t stages;       /**< slots of the pipeline or ring of copies */
-    uint32_t pass_m;       /**< tokens whose sums the epilogue stages at once */
-    uint32_t kind;         /**< PTXGEN_SPARSE24_MMA or _WGMMA */
-    uint32_t shared_bytes; /**< shared memory of one CTA */
-    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
-} ptxgen_sparse24_variant;
 
 typedef struct ptxgen_sparse24_plan {
     ptxgen_sparse24_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_sparse24_variant variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_m; of tier 2 */
+    ptxgen_tile variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_m; of tier 2 */
     ptxgen_dense_plan dense; /**< of tier 1 */
 } ptxgen_sparse24_plan;
 
@@ -122,16 +106,16 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
  * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
-                                                  const ptxgen_sparse24_variant *tile,
+                                                  const ptxgen_tile *tile,
                                                   ptxgen_error *err);
 /** Tier 2's variant that serves m tokens; NULL when m is 0 or above the plan's most. */
-PTXGEN_API const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan,
+PTXGEN_API const ptxgen_tile *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan,
                                                                  uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                                               uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module, as "sparse24_m16"; the number is tokens. */
-PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
+PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_tile *variant);
 /** One sentence: the tiles that m tokens have. */
 PTXGEN_API void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text,
                                         size_t size);

@@ -60,6 +60,7 @@
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
+#include <ptxgen/tile.h>
 #include <ptxgen/types.h>
 
 #ifdef __cplusplus
@@ -91,33 +92,17 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
 
 /* ---- planning ---- */
 
-/** How a variant multiplies. */
-enum {
-    PTXGEN_W8A8_MMA,  /**< mma.sync, operands copied by cp.async: every target */
-    PTXGEN_W8A8_WGMMA /**< wgmma, operands copied in bulk: sm_90a */
-};
-
-/**
- * The tile of one product entry of the module. A CTA computes a tile of `tile_m` tokens by `tile_n`
- * features, or a few less, since tiles along N have equal sizes. With mma.sync eight warps,
- * wm × wn × wk, divide tokens, features and K, and each takes 128 bytes of K from a stage.
+/*
+ * Tiles (tile.h). A CTA computes tile_m tokens by tile_n features, or a few less, since the blocks_n
+ * tiles along N have equal sizes. With PTXGEN_MMA eight warps, wm × wn × wk, divide tokens, features
+ * and K, and each takes 128 bytes of K from a stage; the two CTAs of a cluster divide K. A fused tile
+ * has each CTA quantise the tokens for itself.
  *
- * With wgmma one to four producer warps issue the copies, and wk is blocks of 128 bytes of K in a
- * stage. Where tile_m is 64 or 128, tokens are the M of wgmma, 16 for each of the wm warps, and
- * tile_n / wn features its N; otherwise features are its M, 16 for each of the wn warps, and
- * tile_m / wm tokens its N.
+ * With PTXGEN_WGMMA (sm_90a) one to four producer warps issue the copies, and wk is blocks of 128
+ * bytes of K in a stage. Where tile_m is 64 or 128, tokens are the M of wgmma, 16 for each of the wm
+ * warps, and tile_n / wn features its N; otherwise features are its M, 16 for each of the wn warps,
+ * and tile_m / wm tokens its N. There is no PTXGEN_BULK.
  */
-typedef struct ptxgen_w8a8_variant {
-    uint32_t tile_m, tile_n;
-    uint32_t wm, wn, wk;
-    uint32_t stages;
-    uint32_t blocks_n;             /**< tiles along N */
-    uint32_t fused;                /**< 1: each CTA quantises the tokens for itself */
-    uint32_t cluster;              /**< 2: the CTAs of a cluster divide K; else 1 */
-    uint32_t kind;                 /**< PTXGEN_W8A8_MMA or _WGMMA */
-    uint32_t shared_bytes;         /**< shared memory of one CTA */
-    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
-} ptxgen_w8a8_variant;
 
 enum { PTXGEN_W8A8_VARIANTS = 6 };
 
@@ -126,7 +111,7 @@ typedef struct ptxgen_w8a8_plan {
     ptxgen_target target;
     uint32_t copy_bytes; /**< 16, 8, 4 or 1: the largest of these that divides w_stride */
     uint32_t variant_count;
-    ptxgen_w8a8_variant variants[PTXGEN_W8A8_VARIANTS]; /**< by rising tile_m */
+    ptxgen_tile variants[PTXGEN_W8A8_VARIANTS]; /**< by rising tile_m */
 } ptxgen_w8a8_plan;
 
 /**
@@ -145,11 +130,11 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
  * not allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
-                                              const ptxgen_w8a8_variant *tile, ptxgen_error *err);
+                                              const ptxgen_tile *tile, ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or not between the spec's min_m and max_m. */
-PTXGEN_API const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
+PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
 /** The entry's name in the module: "w8a8_fused", or as "w8a8_m16"; the number is tokens. */
-PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *variant);
+PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_tile *variant);
 /** CTAs of the product for m tokens. */
 PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
                                           ptxgen_error *err);

@@ -10,7 +10,7 @@
 static struct kernel_request request_of(const struct family_options *o)
 {
     return (struct kernel_request){.spec = o->spec,
-                                   .tile = o->tile_given ? o->tile : NULL,
+                                   .tile = o->tile_given ? &o->tile : NULL,
                                    .tuning = o->tuning,
                                    .prologue = o->prologue};
 }

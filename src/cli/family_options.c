@@ -72,10 +72,10 @@ static void read_tile(struct argp_state *state, const char *text, const struct t
     enum { MOST = 31 };
     char *names[MOST + 1] = {NULL};
     uint32_t *places[MOST];
-    memset(o->tile, 0, sizeof o->tile);
+    o->tile = (ptxgen_tile){0};
     for (int i = 0; i < MOST && members[i].name; i++) {
         names[i] = (char *)(uintptr_t)members[i].name;
-        places[i] = (uint32_t *)(void *)(o->tile + members[i].at);
+        places[i] = ptxgen_tile_member(&o->tile, members[i].name);
         *places[i] = members[i].value;
     }
     parse_tile(state, text, names, places);

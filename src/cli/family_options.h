@@ -31,10 +31,9 @@ enum {
     OPTION_IN_FILE = 32, /**< of the data: a file needs it */
 };
 
-/** A number of --tile: a u32 of the family's variant, and what it is where it is not named. */
+/** A number of --tile: a member of the tile, and what it is where it is not named. */
 struct tile_member {
     const char *name;
-    size_t at;
     uint32_t value;
 };
 
@@ -61,7 +60,7 @@ struct family_options {
     const struct family *family;
     const ptxgen_tuning *tuning;         /**< what plans go by; NULL: nothing */
     _Alignas(8) unsigned char spec[256]; /**< the family's, at its start */
-    _Alignas(8) unsigned char tile[128]; /**< the family's variant */
+    ptxgen_tile tile;
     bool tile_given;
     bool prologue;  /**< bench times only what launches before the product */
     uint32_t given; /**< a bit for each row of the spec's options */

@@ -13,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SPEC = 256, MOST_TILE = 128, COPY_ALIGN = 256 };
+enum { MOST_SPEC = 256, COPY_ALIGN = 256 };
 
 struct bench_state {
     const struct harness *harness;
     struct kernel_request request; /* whose spec and tile are these: */
-    uint64_t spec[MOST_SPEC / 8], tile[MOST_TILE / 8];
+    uint64_t spec[MOST_SPEC / 8];
+    ptxgen_tile tile;
     bool untimed; /* a tile is given: how long it takes to get it is of no interest */
     struct device *device;
     void *plan; /* of the kernel: one variant */
@@ -210,9 +211,11 @@ static ptxgen_status describe(const struct bench_state *b, const struct chosen *
     s->registers = attributes->registers;
     s->local_bytes = attributes->local_bytes;
     s->entry = chosen->entry;
-    if (h->family()->tiling)
+    if (h->family()->tiling) {
+        ptxgen_tile tile = *(const ptxgen_tile *)chosen->tile;
         for (size_t i = 0; h->family()->tiling->names[i]; i++)
-            s->tile[i] = ((const uint32_t *)chosen->tile)[i];
+            s->tile[i] = *ptxgen_tile_member(&tile, h->family()->tiling->names[i]);
+    }
     if (b->request.prologue) {
         s->bytes = h->prologue_bytes(b->plan);
         s->flops = 0;
@@ -264,10 +267,10 @@ static ptxgen_status set_m(struct bench_subject *s, uint32_t m, ptxgen_error *er
 static void use_tile(void *state, const uint32_t tile[PTXGEN_TILE_NUMBERS])
 {
     struct bench_state *b = state;
-    memset(b->tile, 0, sizeof b->tile);
+    b->tile = (ptxgen_tile){0};
     for (size_t i = 0; b->harness->family()->tiling->names[i]; i++)
-        ((uint32_t *)(void *)b->tile)[i] = tile[i];
-    b->request.tile = b->tile;
+        *ptxgen_tile_member(&b->tile, b->harness->family()->tiling->names[i]) = tile[i];
+    b->request.tile = &b->tile;
     b->untimed = true;
 }
 
@@ -281,8 +284,10 @@ ptxgen_status bench_prepare(const struct harness *h, const struct kernel_request
     b->harness = h;
     b->request = *request;
     b->request.spec = memcpy(b->spec, request->spec, h->family()->spec_bytes);
-    if (request->tile)
-        b->request.tile = memcpy(b->tile, request->tile, h->verbs->tile_bytes);
+    if (request->tile) {
+        b->tile = *request->tile;
+        b->request.tile = &b->tile;
+    }
     b->device = b->weights.device = b->with_rows.device = b->workspace.device = device;
     *subject = (struct bench_subject){
         .state = b,

@@ -25,7 +25,7 @@ static struct product product(const void *spec)
                             s->type != PTXGEN_F32};
 }
 
-KEEP_VARIANT(dense, false)
+KEEP_VARIANT(dense, ptxgen_tile, false)
 
 /* ---- operands ---- */
 

@@ -15,6 +15,7 @@
 #include <ptxgen/accuracy.h>
 #include <ptxgen/family.h>
 #include <ptxgen/kernel.h>
+#include <ptxgen/tile.h>
 #include <ptxgen/tune.h>
 
 struct problem;
@@ -25,7 +26,7 @@ extern const char *const element_type_names[], *const activation_kind_names[];
 /** A kernel that is asked for. */
 struct kernel_request {
     const void *spec; /**< the family's */
-    const void *tile; /**< the family's variant, to be used instead of the plan's; NULL: none */
+    const ptxgen_tile *tile; /**< to be used instead of the plan's; NULL: none */
     const ptxgen_tuning *tuning; /**< what the plan goes by; NULL: nothing */
     bool prologue;               /**< a bench times only what launches before the product */
 };
@@ -33,7 +34,7 @@ struct kernel_request {
 /** The one variant that a plan has left. */
 struct chosen {
     const char *entry;
-    const void *tile; /**< begins with the numbers of the family's tiling, where it has one */
+    const void *tile; /**< a ptxgen_tile, where the family has a tiling */
     uint32_t shared_bytes;
     bool overlaps; /**< launches can begin before the one ahead of them has ended */
 };
@@ -62,8 +63,7 @@ struct block_reference {
 
 /** A family's functions, as KERNEL_VERBS makes them. */
 struct kernel_verbs {
-    size_t tile_bytes;                                                          /**< of a variant */
-    ptxgen_status (*use_tile)(void *plan, const void *tile, ptxgen_error *err); /**< or NULL */
+    ptxgen_status (*use_tile)(void *plan, const ptxgen_tile *tile, ptxgen_error *err); /**< or NULL */
     ptxgen_status (*ctas)(const void *plan, uint64_t m, uint32_t *ctas, ptxgen_error *err);
     void (*explain)(const void *plan, uint64_t m, char *text, size_t size); /**< for people */
     ptxgen_status (*load)(const ptxgen_driver *driver, const void *plan, void **kernel,
@@ -159,17 +159,17 @@ extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, 
 
 /** Defines the verb of a family that takes tiles: to be handed to KERNEL_VERBS. */
 #define TILE_VERB(f)                                                                               \
-    static ptxgen_status verb_use_tile(void *plan, const void *tile, ptxgen_error *err)            \
+    static ptxgen_status verb_use_tile(void *plan, const ptxgen_tile *tile, ptxgen_error *err)     \
     {                                                                                              \
         return ptxgen_##f##_use_tile(plan, tile, err);                                             \
     }
 
 /** Defines `keep` of a family whose plan has nothing but variants to choose from. */
-#define KEEP_VARIANT(f, can_overlap)                                                               \
+#define KEEP_VARIANT(f, variant, can_overlap)                                                      \
     static bool keep(void *plan, uint64_t m, struct chosen *chosen)                                \
     {                                                                                              \
         ptxgen_##f##_plan *p = plan;                                                               \
-        const ptxgen_##f##_variant *v = ptxgen_##f##_choose(p, m);                                 \
+        const variant *v = ptxgen_##f##_choose(p, m);                                              \
         if (!v)                                                                                    \
             return false;                                                                          \
         p->variants[0] = *v;                                                                       \
@@ -217,7 +217,6 @@ extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, 
         return ptxgen_##f##_launch(kernel, args, stream, err);                                     \
     }                                                                                              \
     static const struct kernel_verbs verbs = {                                                     \
-        .tile_bytes = sizeof(ptxgen_##f##_variant),                                                \
         .use_tile = tile_verb,                                                                     \
         .ctas = verb_ctas,                                                                         \
         .explain = verb_explain,                                                                   \

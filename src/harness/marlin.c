@@ -59,10 +59,10 @@ static struct product product(const void *spec)
 static bool keep(void *plan, uint64_t m, struct chosen *chosen)
 {
     ptxgen_marlin_plan *p = plan;
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(p, m);
+    const ptxgen_tile *v = ptxgen_marlin_choose(p, m);
     if (!v)
         return false;
-    const ptxgen_marlin_variant kept = *v;
+    const ptxgen_tile kept = *v;
     memset(p->variants, 0, sizeof p->variants);
     p->variants[0] = kept;
     p->variant_count = 1;

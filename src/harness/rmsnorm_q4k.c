@@ -44,7 +44,7 @@ static struct product product(const void *spec)
     return (struct product){s->k, s->n[0] + s->n[1] + s->n[2], PTXGEN_F16, false};
 }
 
-KEEP_VARIANT(rmsnorm_q4k, true)
+KEEP_VARIANT(rmsnorm_q4k, ptxgen_rmsnorm_q4k_variant, true)
 
 /* ---- operands ---- */
 

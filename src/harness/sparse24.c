@@ -40,8 +40,8 @@ static struct product product(const void *spec)
 static bool keep(void *plan, uint64_t m, struct chosen *chosen)
 {
     ptxgen_sparse24_plan *p = plan;
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(p, m);
-    const ptxgen_dense_variant *dense = v ? NULL : ptxgen_dense_choose(&p->dense, m);
+    const ptxgen_tile *v = ptxgen_sparse24_choose(p, m);
+    const ptxgen_tile *dense = v ? NULL : ptxgen_dense_choose(&p->dense, m);
     if (!v && !dense)
         return false;
     if (v) {

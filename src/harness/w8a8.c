@@ -30,7 +30,7 @@ static struct product product(const void *spec)
     return (struct product){s->k, s->n, s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
 }
 
-KEEP_VARIANT(w8a8, true)
+KEEP_VARIANT(w8a8, ptxgen_tile, true)
 
 /* ---- operands ---- */
 

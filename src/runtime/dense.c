@@ -52,7 +52,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 }
 
 /* Whether a variant reads rows that lie so, by copies of 16 bytes or through a tensor map. */
-static bool is_aligned(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v, uint64_t address,
+static bool is_aligned(const ptxgen_dense_spec *s, const ptxgen_tile *v, uint64_t address,
                        uint64_t stride)
 {
     enum { CHUNK = 16 };
@@ -62,9 +62,9 @@ static bool is_aligned(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v
 }
 
 /* Rows of an operand that are not aligned go to the end of the workspace. */
-static void align(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
-                  const ptxgen_dense_args *a, uint64_t rows, uint64_t *address, uint64_t *stride,
-                  struct launch_list *list, uint64_t *end)
+static void align(const ptxgen_dense_plan *plan, const ptxgen_tile *v, const ptxgen_dense_args *a,
+                  uint64_t rows, uint64_t *address, uint64_t *stride, struct launch_list *list,
+                  uint64_t *end)
 {
     const ptxgen_dense_spec *s = &plan->spec;
     if (is_aligned(s, v, *address, *stride))
@@ -74,7 +74,7 @@ static void align(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
     list->workspace_bytes = *end += rows * dense_row_bytes(s);
 }
 
-static void map_operands(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v,
+static void map_operands(const ptxgen_dense_spec *s, const ptxgen_tile *v,
                          const ptxgen_dense_args *a, struct launch_list *list)
 {
     struct launch_map map = {.holds = v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST,
@@ -100,14 +100,14 @@ static void map_operands(const ptxgen_dense_spec *s, const ptxgen_dense_variant 
 /* Entries are loaded as they were emitted: the plan's variants, then dense_align. */
 int dense_entry(const ptxgen_dense_plan *plan, uint64_t m)
 {
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_dense_choose(plan, m);
     return v ? (int)(v - plan->variants) : -1;
 }
 
 ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
                          struct launch_list *list, ptxgen_error *err)
 {
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, args->m);
+    const ptxgen_tile *v = ptxgen_dense_choose(plan, args->m);
     if (!v)
         return family_refuse_m("dense", args->m, plan->spec.max_m, err);
     struct dense_schedule schedule;

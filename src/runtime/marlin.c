@@ -60,7 +60,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 }
 
 /* Whether activations are brought into order, or to 16-byte alignment, before the product. */
-static bool must_gather(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+static bool must_gather(const ptxgen_marlin_plan *plan, const ptxgen_tile *v,
                         const ptxgen_marlin_args *a)
 {
     bool far = marlin_has_producer(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / ELEMENT;
@@ -84,8 +84,7 @@ static void gather(const ptxgen_marlin_plan *plan, uint64_t out, bool programmat
     a->x_stride = plan->spec.k;
 }
 
-static struct launch_map map_activations(const ptxgen_marlin_spec *s,
-                                         const ptxgen_marlin_variant *v,
+static struct launch_map map_activations(const ptxgen_marlin_spec *s, const ptxgen_tile *v,
                                          const ptxgen_marlin_args *a)
 {
     return (struct launch_map){.holds = LAUNCH_MAP_AND_LAST,
@@ -104,7 +103,7 @@ static struct launch_map map_activations(const ptxgen_marlin_spec *s,
 static int entry(const void *plan, uint64_t m)
 {
     const ptxgen_marlin_plan *p = plan;
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(p, m);
+    const ptxgen_tile *v = ptxgen_marlin_choose(p, m);
     return v ? (int)(v - p->variants) : -1;
 }
 
@@ -113,7 +112,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 {
     const ptxgen_marlin_plan *p = plan;
     ptxgen_marlin_args a = *(const ptxgen_marlin_args *)args;
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(p, a.m);
+    const ptxgen_tile *v = ptxgen_marlin_choose(p, a.m);
     if (!v)
         return family_refuse_m("marlin", a.m, p->spec.max_m, err);
     struct marlin_schedule schedule;

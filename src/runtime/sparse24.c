@@ -142,7 +142,7 @@ ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q, uint64_t packed,
 /* ---- tier 2 ---- */
 
 /* Whether rows of x are brought to multiples of 16 bytes before the product. */
-static bool must_align(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
+static bool must_align(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v,
                        const ptxgen_sparse24_args *a)
 {
     uint32_t element = sparse24_element(&plan->spec);
@@ -151,7 +151,7 @@ static bool must_align(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
            far;
 }
 
-static struct launch_map map_x(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+static struct launch_map map_x(const ptxgen_sparse24_spec *s, const ptxgen_tile *v,
                                const ptxgen_sparse24_args *a)
 {
     static const ptxgen_cu_tensor_map_data_type types[] = {
@@ -177,7 +177,7 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
                                   ptxgen_error *err)
 {
     ptxgen_sparse24_args a = *args;
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, a.m);
+    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, a.m);
     if (!v)
         return family_refuse_m("sparse24", a.m, plan->spec.max_m, err);
     struct sparse24_schedule schedule;
@@ -234,7 +234,7 @@ static int entry(const void *plan, uint64_t m)
     const ptxgen_sparse24_plan *p = plan;
     if (is_inflated(p))
         return dense_entry(&p->dense, m);
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(p, m);
+    const ptxgen_tile *v = ptxgen_sparse24_choose(p, m);
     return v ? (int)(v - p->variants) : -1;
 }
 

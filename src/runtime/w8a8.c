@@ -66,7 +66,7 @@ static struct w8a8_entries entries_of(const ptxgen_w8a8_plan *plan)
     return w8a8_entries(plan, ~0u);
 }
 
-static unsigned product_index(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static unsigned product_index(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     const struct w8a8_entries e = entries_of(plan);
     return (unsigned)e.quantises + e.aligns + (unsigned)(v - plan->variants);
@@ -74,7 +74,7 @@ static unsigned product_index(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_va
 
 static int entry(const void *plan, uint64_t m)
 {
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_w8a8_choose(plan, m);
     return v ? (int)product_index(plan, v) : -1;
 }
 
@@ -125,7 +125,7 @@ static void quantise(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_args *a,
 }
 
 /* Weights and codes as tensors of bytes, in the boxes that a stage takes. */
-static void map_operands(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
+static void map_operands(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v,
                          const ptxgen_w8a8_args *a, uint64_t codes, struct launch_list *to)
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
@@ -149,9 +149,8 @@ static void map_operands(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant
 }
 
 /* The product may begin while the codes are being made (from sm_90 on). */
-static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
-                     const ptxgen_w8a8_args *a, const struct w8a8_schedule *s,
-                     struct launch_list *to)
+static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, const ptxgen_w8a8_args *a,
+                     const struct w8a8_schedule *s, struct launch_list *to)
 {
     bool can_overlap = plan->target.ptx.sm >= 90;
     uint64_t codes = a->workspace + s->codes;
@@ -190,7 +189,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 {
     const ptxgen_w8a8_plan *p = plan;
     ptxgen_w8a8_args a = *(const ptxgen_w8a8_args *)args;
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(p, a.m);
+    const ptxgen_tile *v = ptxgen_w8a8_choose(p, a.m);
     if (!v)
         return w8a8_refuse_m(p, a.m, err);
     struct w8a8_schedule schedule;

@@ -35,7 +35,7 @@ struct point {
     size_t chip;
     uint32_t sms, m;
     ptxgen_dense_spec spec;
-    ptxgen_dense_variant tile; /* warp_n 0: the plan's own */
+    ptxgen_tile tile; /* warp_n 0: the plan's own */
     struct layout layout;
 };
 
@@ -84,7 +84,7 @@ static void name_classes(const struct point *p, const ptxgen_dense_plan *plan,
                          struct class_names *names)
 {
     static const char *const targets[] = {"sm_80", "may overlap", "sm_90a"};
-    const ptxgen_dense_variant *v = &plan->variants[0];
+    const ptxgen_tile *v = &plan->variants[0];
     const char *target = targets[p->chip], *entry = ptxgen_dense_entry(v),
                *type = plan->spec.type == PTXGEN_F32 ? "f32" : "f16";
     struct dense_schedule s;

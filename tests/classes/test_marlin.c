@@ -30,7 +30,7 @@ struct point {
     uint32_t sms, m;
     struct {
         ptxgen_marlin_spec spec;
-        ptxgen_marlin_variant tile; /* tile_m 0: the plan's own */
+        ptxgen_tile tile; /* tile_m 0: the plan's own */
     } options;
     struct layout layout;
 };
@@ -98,7 +98,7 @@ static bool make_plan(const struct point *p, ptxgen_marlin_plan *plan)
 }
 
 /* Where scales are multiplied, and what sums are rid of. */
-static void name_scales(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v, char *name)
+static void name_scales(const ptxgen_marlin_spec *s, const ptxgen_tile *v, char *name)
 {
     snprintf(name, SCALES, "%u groups a step, into %s%s%s", marlin_step_groups(s),
              marlin_scales_stages(s, v) ? "sums of stages"
@@ -111,7 +111,7 @@ static void name_scales(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
 }
 
 /* What is common to entries that end their tiles, and find their activations, in the same way. */
-static const char *kind_of(const ptxgen_marlin_variant *v)
+static const char *kind_of(const ptxgen_tile *v)
 {
     return !marlin_has_producer(v) ? "copied by cp.async"
            : !marlin_is_wgmma(v) ? "copied in bulk"
@@ -125,7 +125,7 @@ static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
     static const char *const fronts[] = {"as it is", "gathered", "aligned first"};
     static const char *const activations[] = {"no activation", "silu", "gelu", "gelu-tanh"};
     const ptxgen_marlin_spec *s = &plan->spec;
-    const ptxgen_marlin_variant *v = &plan->variants[0];
+    const ptxgen_tile *v = &plan->variants[0];
     const char *entry = ptxgen_marlin_entry(v), *kind = kind_of(v);
     struct marlin_schedule schedule;
     char scales[SCALES];

@@ -28,7 +28,7 @@ struct point {
     uint32_t sms, m;
     struct {
         ptxgen_sparse24_spec spec;
-        ptxgen_sparse24_variant tile; /* tile_m 0: the plan's own */
+        ptxgen_tile tile; /* tile_m 0: the plan's own */
     } options;
     struct layout layout;
 };
@@ -82,7 +82,7 @@ static bool make_problem(enum grid grid, size_t number, struct point *p)
 static bool name_classes(const struct point *p, const ptxgen_sparse24_plan *plan,
                          struct class_names *names)
 {
-    const ptxgen_sparse24_variant *v = &plan->variants[0];
+    const ptxgen_tile *v = &plan->variants[0];
     const char *type = plan->spec.type == PTXGEN_SPARSE24_S8 ? "s8" : "f16",
                *entry = ptxgen_sparse24_entry(v), *wgmma = sparse24_is_wgmma(v) ? " wgmma" : "";
     struct sparse24_schedule s;

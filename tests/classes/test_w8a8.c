@@ -29,7 +29,7 @@ struct point {
     uint32_t sms, m;
     struct {
         ptxgen_w8a8_spec spec;
-        ptxgen_w8a8_variant tile; /* tile_m 0: the plan's own */
+        ptxgen_tile tile; /* tile_m 0: the plan's own */
     } options;
 };
 
@@ -80,7 +80,7 @@ static bool make_problem(enum grid grid, size_t number, struct point *p)
 static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
                          struct class_names *names)
 {
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, p->m);
+    const ptxgen_tile *v = ptxgen_w8a8_choose(plan, p->m);
     struct w8a8_schedule s;
     ptxgen_error err;
     uint32_t stages = w8a8_own_steps(&plan->spec, v);
@@ -88,7 +88,7 @@ static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
     if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
     snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tile_m,
-             v->fused ? " fused" : "", v->kind == PTXGEN_W8A8_WGMMA ? " wgmma" : "", v->wk,
+             v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", v->wk,
              v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
              plan->spec.asymmetric ? "asymmetric" : "symmetric", w8a8_copy_bytes(plan, v),
@@ -98,7 +98,7 @@ static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
              stages_of_cta(&s.tiles, stages) > v->stages ? "ring wraps" : "ring suffices");
     snprintf(names->of[3], NAME, "%s%s%s, %s tiles%s%s",
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", v->fused ? ", fused" : "",
-             v->kind == PTXGEN_W8A8_WGMMA ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
+             v->kind == PTXGEN_WGMMA ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
              w8a8_aligns(plan, v) ? ", aligned first" : "",
              s.prefetch.lines ? ", fetched ahead" : "");
     return true;

@@ -40,7 +40,7 @@ static const struct row {
             sizeof(((type *)NULL)->member), value                                                  \
     }
 #define SPEC(member, value) OF(spec, ptxgen_marlin_spec, member, value)
-#define TILE(member, value) OF(tile, ptxgen_marlin_variant, member, value)
+#define TILE(member, value) OF(tile, ptxgen_tile, member, value)
     {"marlin", "k", "320", {SPEC(k, 320)}},
     {"marlin", "n", "456", {SPEC(n, 456)}},
     {"marlin", "group-size", "48", {SPEC(group_size, 48)}},
@@ -86,7 +86,7 @@ static const struct row {
 #undef SPEC
 #undef TILE
 #define SPEC(member, value) OF(spec, ptxgen_w8a8_spec, member, value)
-#define TILE(member, value) OF(tile, ptxgen_w8a8_variant, member, value)
+#define TILE(member, value) OF(tile, ptxgen_tile, member, value)
     {"w8a8", "k", "320", {SPEC(k, 320)}},
     {"w8a8", "n", "456", {SPEC(n, 456)}},
     {"w8a8", "w-stride", "336", {SPEC(w_stride, 336)}},
@@ -112,7 +112,7 @@ static const struct row {
 #undef SPEC
 #undef TILE
 #define SPEC(member, value) OF(spec, ptxgen_sparse24_spec, member, value)
-#define TILE(member, value) OF(tile, ptxgen_sparse24_variant, member, value)
+#define TILE(member, value) OF(tile, ptxgen_tile, member, value)
     {"sparse24", "n", "456", {SPEC(n, 456)}},
     {"sparse24", "k", "320", {SPEC(k, 320)}},
     {"sparse24", "max-m", "71", {SPEC(max_m, 71)}},
@@ -142,7 +142,7 @@ static const struct row {
 #undef SPEC
 #undef TILE
 #define SPEC(member, value) OF(spec, ptxgen_dense_spec, member, value)
-#define TILE(member, value) OF(tile, ptxgen_dense_variant, member, value)
+#define TILE(member, value) OF(tile, ptxgen_tile, member, value)
     {"dense", "n", "456", {SPEC(n, 456)}},
     {"dense", "k", "320", {SPEC(k, 320)}},
     {"dense", "max-m", "71", {SPEC(max_m, 71)}},

@@ -187,11 +187,11 @@ static void warps_in_any_order_do_not_race(void **state)
 static void warpgroups_in_any_order_do_not_race(void **state)
 {
     (void)state;
-    static const ptxgen_dense_variant tiles[] = {
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 256, .wn = 8, .cluster = 2},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 128, .wn = 8, .cluster = 1},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 32, .warp_m = 64, .wn = 4, .cluster = 2},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 64, .wn = 4, .split = 2}};
+    static const ptxgen_tile tiles[] = {
+        {.kind = PTXGEN_WGMMA, .warp_n = 16, .warp_m = 256, .wn = 8, .cluster = 2},
+        {.kind = PTXGEN_WGMMA, .warp_n = 16, .warp_m = 128, .wn = 8, .cluster = 1},
+        {.kind = PTXGEN_WGMMA, .warp_n = 32, .warp_m = 64, .wn = 4, .cluster = 2},
+        {.kind = PTXGEN_WGMMA, .warp_n = 16, .warp_m = 64, .wn = 4, .split = 2}};
     enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
     for (uint32_t seed = 1; seed <= TILES - 1 + (uint32_t)test_share(7); seed++) {
@@ -200,7 +200,7 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
         ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 300, 584);
         spec.bias = spec.residual = seed % 4 < 2;
-        ptxgen_dense_variant tile = tiles[seed % TILES];
+        ptxgen_tile tile = tiles[seed % TILES];
         struct problem p = make(&device, &spec, tile.split ? 60 : 300, NULL);
         plan_of(&p)->target.multiprocessors = tile.split ? 20 : 2 + seed % 3 * 2;
         tile.wm = tile.wk = 1;
@@ -223,7 +223,7 @@ static void warps_that_send_in_turn_do_not_race(void **state)
         order_by(&device, seed);
         ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 328, 584);
         spec.bias = spec.residual = seed % 4 < 2;
-        ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_BULK, .warp_n = 64, .warp_m = 64, .wn = 2,
+        ptxgen_tile tile = {.kind = PTXGEN_BULK, .warp_n = 64, .warp_m = 64, .wn = 2,
                                      .wm = 4, .wk = 1, .pass_m = 16, .cluster = 1 + seed / 2 % 2};
         struct problem p = make(&device, &spec, 300, NULL);
         plan_of(&p)->target.multiprocessors = 2 + seed % 3 * 2;

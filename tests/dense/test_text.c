@@ -49,8 +49,8 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptxgen_dense_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
-                const ptxgen_dense_variant *v = &plan.variants[i];
-                uint32_t senders = v->kind == PTXGEN_DENSE_WGMMA ? 4 : 0;
+                const ptxgen_tile *v = &plan.variants[i];
+                uint32_t senders = v->kind == PTXGEN_WGMMA ? 4 : 0;
                 assert_declares(
                     module, i,
                     (struct declared){.name = ptxgen_dense_entry(v),
@@ -137,7 +137,7 @@ static void no_plan_leaves_a_scheduler_without_a_warp(void **state)
             ptxgen_dense_spec s = {.n = shapes[i][0], .k = shapes[i][1], .type = PTXGEN_F16};
             ptxgen_dense_plan plan = plan_of(&s, target_names[t]);
             for (uint32_t m = 1; m <= 64; m++) {
-                const ptxgen_dense_variant *v = ptxgen_dense_choose(&plan, m);
+                const ptxgen_tile *v = ptxgen_dense_choose(&plan, m);
                 assert_true(v->wn * v->wm * v->wk * v->ctas >= 4);
             }
         }
@@ -147,7 +147,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 {
     (void)state;
     const struct {
-        ptxgen_dense_variant tile;
+        ptxgen_tile tile;
         const char *words;
     } cases[] = {
         {{.warp_m = 16, .warp_n = 24, .wm = 1, .wn = 1, .wk = 1, .pass_m = 8}, "warp_n is 24"},
@@ -179,7 +179,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 static void ctas_that_divide_k_get_no_second_tile(void **state)
 {
     (void)state;
-    const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 64,
+    const ptxgen_tile tile = {.kind = PTXGEN_WGMMA, .warp_n = 16, .warp_m = 64,
                                        .wn = 4, .wm = 1, .wk = 1, .split = 2, .pass_m = 16};
     const ptxgen_dense_spec spec = {.n = 4096, .k = 4096, .type = PTXGEN_F16};
     ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
@@ -198,7 +198,7 @@ static void tiles_of_most_sums_are_never_divided(void **state)
     (void)state;
     const ptxgen_dense_spec spec = {.n = 4096, .k = 4096, .type = PTXGEN_F16};
     for (uint32_t rows = 128; rows <= 256; rows *= 2) {
-        const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = rows,
+        const ptxgen_tile tile = {.kind = PTXGEN_WGMMA, .warp_n = 16, .warp_m = rows,
                                            .wn = 8, .wm = 1, .wk = 1, .cluster = 2, .pass_m = 32};
         ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
         ptxgen_error err = {0};
@@ -210,7 +210,7 @@ static void tiles_of_most_sums_are_never_divided(void **state)
 }
 
 /* The sentence of a plan with that tile, of up to 128 tokens. */
-static void explains(const ptxgen_dense_variant *tile, uint64_t m, const char *sentence)
+static void explains(const ptxgen_tile *tile, uint64_t m, const char *sentence)
 {
     const ptxgen_dense_spec spec = {.n = 4096, .k = 4096, .max_m = 128, .type = PTXGEN_F16};
     ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
@@ -224,12 +224,12 @@ static void explains(const ptxgen_dense_variant *tile, uint64_t m, const char *s
 static void a_plan_explains_the_tiles_of_a_launch(void **state)
 {
     (void)state;
-    const ptxgen_dense_variant mma = {
+    const ptxgen_tile mma = {
         .warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .stages = 3, .pass_m = 16};
-    const ptxgen_dense_variant split = {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 64, .warp_n = 16,
+    const ptxgen_tile split = {.kind = PTXGEN_WGMMA, .warp_m = 64, .warp_n = 16,
                                         .wm = 1, .wn = 4, .wk = 1, .stages = 4, .split = 2,
                                         .pass_m = 16};
-    const ptxgen_dense_variant pair = {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64,
+    const ptxgen_tile pair = {.kind = PTXGEN_BULK, .warp_m = 64, .warp_n = 64,
                                        .wm = 2, .wn = 2, .wk = 1, .stages = 3, .cluster = 2,
                                        .pass_m = 16};
     explains(&mma, 7,

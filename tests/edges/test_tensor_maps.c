@@ -106,7 +106,7 @@ static void dense_says_which_map_is_refused(void **state)
     ptxgen_error err;
     uint32_t m = MOST_ROWS;
     assert_ok(ptxgen_dense_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_dense_choose(&plan, m)->kind == PTXGEN_DENSE_MMA)
+    while (m && ptxgen_dense_choose(&plan, m)->kind == PTXGEN_MMA)
         m--;
     assert_true(m > 0);
     assert_ok(ptxgen_dense_load(&b->driver, &plan, NULL, &kernel, &err), &err);
@@ -149,7 +149,7 @@ static void sparse24_says_which_map_is_refused(void **state)
     free(metadata);
     free(packed);
     assert_ok(ptxgen_sparse24_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_sparse24_choose(&plan, m)->kind == PTXGEN_SPARSE24_MMA)
+    while (m && ptxgen_sparse24_choose(&plan, m)->kind == PTXGEN_MMA)
         m--;
     assert_true(m > 0);
     assert_ok(ptxgen_sparse24_load(&b->driver, &plan, NULL, &kernel, &err), &err);
@@ -177,7 +177,7 @@ static void marlin_says_which_map_is_refused(void **state)
     ptxgen_error err;
     uint32_t m = MOST_ROWS;
     assert_ok(ptxgen_marlin_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_marlin_choose(&plan, m)->kind != PTXGEN_MARLIN_WGMMA)
+    while (m && ptxgen_marlin_choose(&plan, m)->kind != PTXGEN_WGMMA)
         m--;
     assert_true(m > 0);
     assert_ok(ptxgen_marlin_load(&b->driver, &plan, NULL, &kernel, &err), &err);
@@ -206,7 +206,7 @@ static void w8a8_says_which_map_is_refused(void **state)
     ptxgen_error err;
     uint32_t m = MOST_ROWS;
     assert_ok(ptxgen_w8a8_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_w8a8_choose(&plan, m)->kind != PTXGEN_W8A8_WGMMA)
+    while (m && ptxgen_w8a8_choose(&plan, m)->kind != PTXGEN_WGMMA)
         m--;
     assert_true(m > 0);
     assert_ok(ptxgen_w8a8_load(&b->driver, &plan, NULL, &kernel, &err), &err);

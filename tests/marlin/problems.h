@@ -10,7 +10,7 @@
 /* A kernel; of tile_m 0 the tile is the plan's own. */
 struct kernel_options {
     ptxgen_marlin_spec spec;
-    ptxgen_marlin_variant tile;
+    ptxgen_tile tile;
 };
 
 /* A problem with these weights, which are released, and other random data. */

@@ -86,13 +86,13 @@ static void nan_and_infinities_stay_in_their_rows(void **state)
     struct device device = open_device("cpu");
     static const struct {
         uint32_t tile_m, kind;
-    } tiles[] = {{8, PTXGEN_MARLIN_MMA},   {8, PTXGEN_MARLIN_BULK},  {16, PTXGEN_MARLIN_MMA},
-                 {16, PTXGEN_MARLIN_BULK}, {32, PTXGEN_MARLIN_WGMMA}};
+    } tiles[] = {{8, PTXGEN_MMA},   {8, PTXGEN_BULK},  {16, PTXGEN_MMA},
+                 {16, PTXGEN_BULK}, {32, PTXGEN_WGMMA}};
     for (uint32_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         uint32_t m = tiles[i].tile_m - 1;
-        bool wgmma = tiles[i].kind == PTXGEN_MARLIN_WGMMA;
+        bool wgmma = tiles[i].kind == PTXGEN_WGMMA;
         struct kernel_options options = {.spec = f16(256, 128, i % 2 ? 64 : 128)};
-        options.tile = (ptxgen_marlin_variant){
+        options.tile = (ptxgen_tile){
             .tile_m = tiles[i].tile_m, .warp_n = wgmma ? 16 : 32, .wn = 4, .wk = 1, .stages = 3,
             .steps = 1, .ctas = 1, .pass_m = tiles[i].tile_m, .kind = tiles[i].kind};
         struct problem p = make_of(&device, &options, m, PTXGEN_W4_GPTQ_V1, NULL);

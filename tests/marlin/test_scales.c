@@ -36,20 +36,20 @@ static const struct ends {
 };
 
 /* A tile of each way to multiply; those in bulk and of wgmma are sm_90a's. */
-static const ptxgen_marlin_variant variants[] = {
-    {.tile_m = 8, .warp_n = 32, .wn = 2, .kind = PTXGEN_MARLIN_MMA},
-    {.tile_m = 16, .warp_n = 32, .wn = 2, .kind = PTXGEN_MARLIN_MMA},
-    {.tile_m = 32, .warp_n = 32, .wn = 2, .kind = PTXGEN_MARLIN_MMA},
-    {.tile_m = 128, .warp_n = 32, .wn = 4, .kind = PTXGEN_MARLIN_MMA},
-    {.tile_m = 8, .warp_n = 32, .wn = 4, .kind = PTXGEN_MARLIN_BULK},
-    {.tile_m = 16, .warp_n = 64, .wn = 1, .kind = PTXGEN_MARLIN_BULK},
-    {.tile_m = 32, .warp_n = 16, .wn = 8, .kind = PTXGEN_MARLIN_WGMMA},
-    {.tile_m = 64, .warp_n = 16, .wn = 4, .kind = PTXGEN_MARLIN_WGMMA},
+static const ptxgen_tile variants[] = {
+    {.tile_m = 8, .warp_n = 32, .wn = 2, .kind = PTXGEN_MMA},
+    {.tile_m = 16, .warp_n = 32, .wn = 2, .kind = PTXGEN_MMA},
+    {.tile_m = 32, .warp_n = 32, .wn = 2, .kind = PTXGEN_MMA},
+    {.tile_m = 128, .warp_n = 32, .wn = 4, .kind = PTXGEN_MMA},
+    {.tile_m = 8, .warp_n = 32, .wn = 4, .kind = PTXGEN_BULK},
+    {.tile_m = 16, .warp_n = 64, .wn = 1, .kind = PTXGEN_BULK},
+    {.tile_m = 32, .warp_n = 16, .wn = 8, .kind = PTXGEN_WGMMA},
+    {.tile_m = 64, .warp_n = 16, .wn = 4, .kind = PTXGEN_WGMMA},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
 static struct kernel_options options_of(const struct ends *e, int32_t group_size,
-                                        const ptxgen_marlin_variant *variant)
+                                        const ptxgen_tile *variant)
 {
     struct kernel_options options = {.spec = f16(K, N, group_size), .tile = *variant};
     options.spec.type = e->type;

@@ -48,9 +48,9 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptxgen_marlin_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
-                const ptxgen_marlin_variant *v = &plan.variants[i];
-                uint32_t senders = v->kind == PTXGEN_MARLIN_WGMMA  ? 128
-                                   : v->kind != PTXGEN_MARLIN_BULK ? 0
+                const ptxgen_tile *v = &plan.variants[i];
+                uint32_t senders = v->kind == PTXGEN_WGMMA  ? 128
+                                   : v->kind != PTXGEN_BULK ? 0
                                    : v->wn >= 4                    ? 64
                                                                    : 32;
                 assert_declares(module, i,
@@ -118,7 +118,7 @@ static uint32_t compare_report(const ptxgen_marlin_plan *plan, const struct asse
     enum { REGISTERS = 65536, GRANULE = 8 };
     uint32_t found = 0;
     for (uint32_t i = 0; i < plan->variant_count; i++) {
-        const ptxgen_marlin_variant *v = &plan->variants[i];
+        const ptxgen_tile *v = &plan->variants[i];
         if (strcmp(r->name, ptxgen_marlin_entry(v)) != 0)
             continue;
         unsigned each = (r->registers + GRANULE - 1) / GRANULE * GRANULE;
@@ -204,7 +204,7 @@ static void a_tile_of_the_callers_choice_is_the_only_one(void **state)
 {
     (void)state;
     ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_90");
-    ptxgen_marlin_variant tile = {
+    ptxgen_tile tile = {
         .tile_m = 16, .warp_n = 64, .wn = 2, .wk = 2, .stages = 3, .steps = 1,
         .ctas = 1, .pass_m = 16};
     ptxgen_error err = {0};
@@ -224,7 +224,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 {
     (void)state;
     const struct {
-        ptxgen_marlin_variant tile;
+        ptxgen_tile tile;
         const char *words;
     } cases[] = {
         {{.tile_m = 24, .warp_n = 64, .wn = 1, .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "tile_m is 24"},

@@ -11,7 +11,7 @@
  * One or two strips a warpgroup; one to four warpgroups, beside and behind each other along K; stages
  * of one, two and four steps; clusters. Without wgmma whole and half strips a warp.
  */
-static const ptxgen_marlin_variant tiles[] = {
+static const ptxgen_tile tiles[] = {
     {.tile_m = 8, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 8},
     {.tile_m = 16, .warp_n = 16, .wn = 8, .stages = 4, .steps = 4, .pass_m = 16},
     {.tile_m = 32, .warp_n = 16, .wn = 12, .stages = 3, .steps = 1, .pass_m = 16},
@@ -34,22 +34,22 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 64, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 1, .pass_m = 64, .cluster = 2},
     {.tile_m = 96, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
     {.tile_m = 32, .warp_n = 16, .wn = 12, .stages = 3, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2,
+    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2,
      .pass_m = 8},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2, .wk = 4, .stages = 3, .steps = 1,
+    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2, .wk = 4, .stages = 3, .steps = 1,
      .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1, .wk = 2, .stages = 4, .steps = 2,
+    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1, .wk = 2, .stages = 4, .steps = 2,
      .pass_m = 8},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 32, .warp_n = 32, .wn = 2, .wk = 2, .stages = 3, .steps = 1,
+    {.kind = PTXGEN_BULK, .tile_m = 32, .warp_n = 32, .wn = 2, .wk = 2, .stages = 3, .steps = 1,
      .pass_m = 32, .cluster = 2},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
 static void run_tile(struct device *device, const ptxgen_marlin_spec *spec, uint32_t m,
-                     const ptxgen_marlin_variant *tile)
+                     const ptxgen_tile *tile)
 {
     struct kernel_options options = {.spec = *spec, .tile = *tile};
-    options.tile.kind = tile->kind ? tile->kind : PTXGEN_MARLIN_WGMMA;
+    options.tile.kind = tile->kind ? tile->kind : PTXGEN_WGMMA;
     options.tile.wk = tile->wk ? tile->wk : 1;
     options.tile.ctas = 1;
     struct problem p = make_of(device, &options, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
@@ -96,7 +96,7 @@ static void warpgroups_in_any_order_hand_over_and_do_not_race(void **state)
 static void tiles_divided_unevenly_are_right_and_do_not_race(void **state)
 {
     (void)state;
-    static const ptxgen_marlin_variant uneven[] = {
+    static const ptxgen_tile uneven[] = {
         {.tile_m = 64, .warp_n = 16, .wn = 8, .stages = 3, .steps = 2, .pass_m = 32},
         {.tile_m = 48, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16},
     };
@@ -113,7 +113,7 @@ static void tiles_divided_unevenly_are_right_and_do_not_race(void **state)
 static void warpgroups_that_end_several_tiles_do_not_race(void **state)
 {
     (void)state;
-    static const ptxgen_marlin_variant tile = {
+    static const ptxgen_tile tile = {
         .tile_m = 16, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 16};
     struct device device = open_device("cpu:sm_90");
     for (uint64_t seed = 1; seed <= (uint64_t)test_share(4); seed++) {
@@ -137,7 +137,7 @@ static void tiles_of_odd_half_strips_are_right_and_do_not_race(void **state)
     };
     struct device device = open_device("cpu:sm_90");
     for (uint64_t i = 0; i < 16; i++) { /* of seven and of one */
-        const ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_BULK, .tile_m = i % 2 ? 16 : 8,
+        const ptxgen_tile tile = {.kind = PTXGEN_BULK, .tile_m = i % 2 ? 16 : 8,
                                             .warp_n = 32, .wn = i & 8 ? 1 : 7, .wk = i & 2 ? 2 : 1,
                                             .stages = 3, .steps = i & 4 ? 2 : 1, .pass_m = 8};
         order_by(&device, i + 1);
@@ -151,7 +151,7 @@ static void half_strips_that_do_not_end_with_n_are_refused(void **state)
 {
     (void)state;
     ptxgen_marlin_spec spec = f16(512, 512, 128);
-    const ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
+    const ptxgen_tile tile = {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
                                         .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8};
     ptxgen_target target;
     ptxgen_marlin_plan plan;
@@ -171,7 +171,7 @@ static bool has_wgmma(const char *target_name, const ptxgen_marlin_spec *spec)
     assert_ok(ptxgen_marlin_make_plan(spec, &target, &plan, &err), &err);
     bool any = false;
     for (uint32_t i = 0; i < plan.variant_count; i++)
-        any = any || plan.variants[i].kind == PTXGEN_MARLIN_WGMMA;
+        any = any || plan.variants[i].kind == PTXGEN_WGMMA;
     return any;
 }
 
@@ -209,7 +209,7 @@ static void pairs_of_ctas_are_for_ptx_8_1(void **state)
 {
     (void)state;
     const ptxgen_marlin_spec spec = f16(4096, 4096, 128);
-    ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
+    ptxgen_tile tile = {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
                                   .wk = 2, .stages = 8, .steps = 1, .ctas = 1, .pass_m = 32, .cluster = 2};
     ptxgen_target target;
     ptxgen_marlin_plan plan;
@@ -235,16 +235,16 @@ static void clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused(void **st
         const char *words;
         ptxgen_status status;
     } cases[] = {
-        {512, 3, PTXGEN_MARLIN_WGMMA, 1, "cluster of 3", PTXGEN_ERROR_INVALID_ARGUMENT},
-        {512, 16, PTXGEN_MARLIN_WGMMA, 1, "cluster of 16", PTXGEN_ERROR_INVALID_ARGUMENT},
-        {512, 2, PTXGEN_MARLIN_MMA, 1, "cluster of 2", PTXGEN_ERROR_INVALID_ARGUMENT},
-        {576, 2, PTXGEN_MARLIN_WGMMA, 1, "stages of 128 along K", PTXGEN_ERROR_UNSUPPORTED}};
+        {512, 3, PTXGEN_WGMMA, 1, "cluster of 3", PTXGEN_ERROR_INVALID_ARGUMENT},
+        {512, 16, PTXGEN_WGMMA, 1, "cluster of 16", PTXGEN_ERROR_INVALID_ARGUMENT},
+        {512, 2, PTXGEN_MMA, 1, "cluster of 2", PTXGEN_ERROR_INVALID_ARGUMENT},
+        {576, 2, PTXGEN_WGMMA, 1, "stages of 128 along K", PTXGEN_ERROR_UNSUPPORTED}};
     ptxgen_target target;
     ptxgen_error err;
     assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_marlin_spec spec = f16(cases[i].k, 256, 64);
-        ptxgen_marlin_variant tile = tiles[3];
+        ptxgen_tile tile = tiles[3];
         ptxgen_marlin_plan plan;
         tile.steps = tile.ctas = 1;
         tile.wk = cases[i].wk;
@@ -271,11 +271,11 @@ static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void *
         {"sm_90a", "stages of 256 along K", 576, 8, 4, 1, PTXGEN_ERROR_UNSUPPORTED}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_marlin_spec spec = f16(cases[i].k, 256, 64);
-        ptxgen_marlin_variant tile = tiles[1];
+        ptxgen_tile tile = tiles[1];
         ptxgen_target target;
         ptxgen_marlin_plan plan;
         ptxgen_error err;
-        tile.kind = PTXGEN_MARLIN_WGMMA;
+        tile.kind = PTXGEN_WGMMA;
         tile.wk = 1;
         tile.ctas = cases[i].ctas;
         tile.wn = cases[i].wn;
@@ -304,8 +304,8 @@ static void rows_that_no_tile_of_wgmma_has_are_refused(void **state)
     assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_marlin_spec spec = f16(512, 256, 64);
-        const ptxgen_marlin_variant tile = {
-            .kind = PTXGEN_MARLIN_WGMMA, .tile_m = cases[i].tile_m, .warp_n = 16, .wn = 8, .wk = 1,
+        const ptxgen_tile tile = {
+            .kind = PTXGEN_WGMMA, .tile_m = cases[i].tile_m, .warp_n = 16, .wn = 8, .wk = 1,
             .stages = 3, .steps = 1, .ctas = 1, .pass_m = cases[i].pass_m,
             .cluster = cases[i].cluster};
         ptxgen_marlin_plan plan;

@@ -31,10 +31,10 @@ static ptxgen_dense_plan dense_plan(const char *name, uint32_t multiprocessors)
     return plan;
 }
 
-static const ptxgen_dense_variant dense_mma = {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2,
+static const ptxgen_tile dense_mma = {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2,
                                                .wk = 1,      .stages = 3,  .pass_m = 16};
 
-#define SET(member, number) CHANGE(ptxgen_dense_variant, member, number)
+#define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define TILE "dense: a tile's "
 static void dense_refuses_each_wrong_number_of_a_tile(void **state)
 {
@@ -77,10 +77,10 @@ static void dense_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(wn, 8), SET(wk, 2)},
          INVALID,
          "dense: 2 times 8 times 2 warps are more than the 16 of a CTA"},
-        {{SET(kind, PTXGEN_DENSE_BULK)},
+        {{SET(kind, PTXGEN_BULK)},
          UNSUPPORTED,
          "dense: copies in bulk need sm_90, PTX 8.0" BULK},
-        {{SET(kind, PTXGEN_DENSE_WGMMA), SET(warp_n, 16), SET(wn, 4), SET(wm, 1)},
+        {{SET(kind, PTXGEN_WGMMA), SET(warp_n, 16), SET(wn, 4), SET(wm, 1)},
          UNSUPPORTED,
          "dense: wgmma needs sm_90a" BULK},
     };
@@ -91,15 +91,15 @@ static void dense_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **stat
 {
     (void)state;
     const ptxgen_dense_plan plan = dense_plan("sm_90a", 132), odd = dense_plan("sm_90a", 131);
-    const ptxgen_dense_variant wgmma = {.warp_n = 16,
+    const ptxgen_tile wgmma = {.warp_n = 16,
                                         .warp_m = 64,
                                         .wn = 4,
                                         .wm = 1,
                                         .wk = 1,
                                         .stages = 3,
                                         .pass_m = 16,
-                                        .kind = PTXGEN_DENSE_WGMMA};
-#define MMA SET(kind, PTXGEN_DENSE_BULK), SET(warp_n, 64)
+                                        .kind = PTXGEN_WGMMA};
+#define MMA SET(kind, PTXGEN_BULK), SET(warp_n, 64)
     static const struct refusal rows[] = {
         {{SET(cluster, 2)}, ACCEPTED},
         {{SET(cluster, 4)}, INVALID, TILE "cluster is 4, not a power of two of 1 to 2"},
@@ -177,11 +177,11 @@ static ptxgen_marlin_plan marlin_plan(const char *name, int max_ptx, uint32_t k,
     return plan;
 }
 
-static const ptxgen_marlin_variant marlin_mma = {.tile_m = 64, .warp_n = 64, .wn = 4,
+static const ptxgen_tile marlin_mma = {.tile_m = 64, .warp_n = 64, .wn = 4,
                                                  .wk = 2,      .stages = 3,  .steps = 1,
                                                  .ctas = 1,    .pass_m = 16};
 
-#define SET(member, number) CHANGE(ptxgen_marlin_variant, member, number)
+#define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define TILE "marlin: a tile's "
 static void marlin_refuses_each_wrong_number_of_a_tile(void **state)
 {
@@ -220,14 +220,14 @@ static void marlin_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(wn, 17), SET(wk, 2)},
          INVALID,
          "marlin: 17 times 2 warps are more than the 1024 threads of a CTA"},
-        {{SET(kind, PTXGEN_MARLIN_BULK), SET(tile_m, 8), SET(pass_m, 8)},
+        {{SET(kind, PTXGEN_BULK), SET(tile_m, 8), SET(pass_m, 8)},
          UNSUPPORTED,
          "marlin: a tile copied in bulk is for sm_90a, and for whole stages of 128 along K"},
     };
     ASSERT_REFUSALS(rows, marlin_mma, marlin_tile, &plan);
 }
 
-static const ptxgen_marlin_variant marlin_wgmma = {.tile_m = 64,
+static const ptxgen_tile marlin_wgmma = {.tile_m = 64,
                                                    .warp_n = 16,
                                                    .wn = 4,
                                                    .wk = 1,
@@ -235,7 +235,7 @@ static const ptxgen_marlin_variant marlin_wgmma = {.tile_m = 64,
                                                    .steps = 1,
                                                    .ctas = 1,
                                                    .pass_m = 16,
-                                                   .kind = PTXGEN_MARLIN_WGMMA};
+                                                   .kind = PTXGEN_WGMMA};
 
 static void marlin_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **state)
 {
@@ -244,7 +244,7 @@ static void marlin_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **sta
                              odd = marlin_plan("sm_90a", 0, 192, 320),
                              older = marlin_plan("sm_90a", 80, 65536, 65536),
                              newer = marlin_plan("sm_90a", 81, 65536, 65536);
-#define MMA SET(kind, PTXGEN_MARLIN_BULK), SET(tile_m, 8), SET(pass_m, 8), SET(warp_n, 32)
+#define MMA SET(kind, PTXGEN_BULK), SET(tile_m, 8), SET(pass_m, 8), SET(warp_n, 32)
     static const struct refusal rows[] = {
         {{SET(tile_m, 48)}, ACCEPTED},
         {{SET(tile_m, 256)}, ACCEPTED},
@@ -376,10 +376,10 @@ static ptxgen_sparse24_plan sparse24_plan(const char *name, uint32_t n, uint32_t
     return plan;
 }
 
-static const ptxgen_sparse24_variant sparse24_mma = {
+static const ptxgen_tile sparse24_mma = {
     .tile_m = 64, .wn = 4, .wm = 1, .wk = 1, .warp_n = 32, .stages = 3, .pass_m = 16};
 
-#define SET(member, number) CHANGE(ptxgen_sparse24_variant, member, number)
+#define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define TILE "sparse24: a tile's "
 #define CLUSTER(ctas, stages)                                                                      \
     "sparse24: a cluster of " #ctas " CTAs needs sm_90, as many multiprocessors that can be "      \
@@ -417,7 +417,7 @@ static void sparse24_refuses_each_wrong_number_of_a_tile(void **state)
          INVALID,
          "sparse24: 1 times 5 times 4 warps are more than the 16 of a CTA"},
         {{SET(cluster, 2)}, UNSUPPORTED, CLUSTER(2, 512)},
-        {{SET(kind, PTXGEN_SPARSE24_WGMMA), SET(warp_n, 16)},
+        {{SET(kind, PTXGEN_WGMMA), SET(warp_n, 16)},
          UNSUPPORTED,
          "sparse24: wgmma.sp needs sm_90a, PTX 8.2"},
     };
@@ -433,15 +433,15 @@ static void sparse24_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **s
     const ptxgen_sparse24_plan plan = sparse24_plan("sm_90a", 4224, 384, 2),
                                more = sparse24_plan("sm_90a", 4225, 512, 2),
                                even = sparse24_plan("sm_90a", 4224, 512, 2);
-    const ptxgen_sparse24_variant wgmma = {.tile_m = 64,
+    const ptxgen_tile wgmma = {.tile_m = 64,
                                            .wn = 4,
                                            .wm = 1,
                                            .wk = 1,
                                            .warp_n = 16,
                                            .stages = 3,
                                            .pass_m = 16,
-                                           .kind = PTXGEN_SPARSE24_WGMMA};
-#define MMA SET(kind, PTXGEN_SPARSE24_MMA), SET(warp_n, 32)
+                                           .kind = PTXGEN_WGMMA};
+#define MMA SET(kind, PTXGEN_MMA), SET(warp_n, 32)
     static const struct refusal rows[] = {
         {{SET(wk, 1)}, ACCEPTED},
         {{SET(wk, 2)},
@@ -504,7 +504,7 @@ static void sparse24_refuses_launches_of_more_tiles_than_clusters(void **state)
 {
     (void)state;
     ptxgen_sparse24_plan plan = sparse24_plan("sm_90a", 512, 512, 2);
-    const ptxgen_sparse24_variant tile = {.tile_m = 64,
+    const ptxgen_tile tile = {.tile_m = 64,
                                           .wn = 4,
                                           .wm = 1,
                                           .wk = 1,
@@ -512,7 +512,7 @@ static void sparse24_refuses_launches_of_more_tiles_than_clusters(void **state)
                                           .cluster = 2,
                                           .stages = 3,
                                           .pass_m = 16,
-                                          .kind = PTXGEN_SPARSE24_WGMMA};
+                                          .kind = PTXGEN_WGMMA};
     ptxgen_error err = {0};
     uint32_t ctas = 0;
     assert_ok(ptxgen_sparse24_use_tile(&plan, &tile, &err), &err);
@@ -540,10 +540,10 @@ static ptxgen_w8a8_plan w8a8_plan(const char *name, uint32_t n, uint32_t k)
     return plan;
 }
 
-static const ptxgen_w8a8_variant w8a8_mma = {
+static const ptxgen_tile w8a8_mma = {
     .tile_m = 128, .tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .stages = 3};
 
-#define SET(member, number) CHANGE(ptxgen_w8a8_variant, member, number)
+#define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define NO_CTA "w8a8: no CTA of 8 warps holds a tile of "
 #define WARPS " warps along M, N and K in "
 static void w8a8_refuses_each_wrong_number_of_a_tile(void **state)
@@ -578,10 +578,10 @@ static void w8a8_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(cluster, 2)},
          UNSUPPORTED,
          NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 2"},
-        {{SET(kind, PTXGEN_W8A8_WGMMA + 1)},
+        {{SET(kind, PTXGEN_WGMMA + 1)},
          INVALID,
          NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
-        {{SET(kind, PTXGEN_W8A8_WGMMA)},
+        {{SET(kind, PTXGEN_WGMMA)},
          UNSUPPORTED,
          NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
     };

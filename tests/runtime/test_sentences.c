@@ -237,13 +237,13 @@ static void a_map_that_cannot_be_made_is_of_a_named_operand(void **state)
     ptxgen_rmsnorm_q4k_destroy(norm_kernel);
 
     const ptxgen_dense_spec dense = {.n = 64, .k = 128, .type = PTXGEN_F16};
-    const ptxgen_dense_variant tile = {.warp_n = 16,
+    const ptxgen_tile tile = {.warp_n = 16,
                                        .warp_m = 64,
                                        .wn = 4,
                                        .wm = 1,
                                        .wk = 1,
                                        .pass_m = 16,
-                                       .kind = PTXGEN_DENSE_WGMMA};
+                                       .kind = PTXGEN_WGMMA};
     ptxgen_dense_plan dense_plan;
     ptxgen_dense *dense_kernel;
     assert_ok(ptxgen_dense_make_plan(&dense, &target, &dense_plan, &err), &err);

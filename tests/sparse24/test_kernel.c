@@ -198,14 +198,14 @@ static void warps_in_any_order_do_not_race(void **state)
 static void warpgroups_in_any_order_do_not_race(void **state)
 {
     (void)state;
-    static const ptxgen_sparse24_variant tiles[] = {
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wn = 8, .wk = 1},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wn = 16, .wk = 1, .warp_n = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 4, .wk = 1},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 4, .wk = 2, .warp_n = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 16, .wn = 8, .wk = 2, .warp_n = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wn = 4, .wk = 1, .warp_n = 16, .cluster = 2},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 8, .wk = 1, .cluster = 2}};
+    static const ptxgen_tile tiles[] = {
+        {.kind = PTXGEN_WGMMA, .tile_m = 128, .wn = 8, .wk = 1},
+        {.kind = PTXGEN_WGMMA, .tile_m = 128, .wn = 16, .wk = 1, .warp_n = 16},
+        {.kind = PTXGEN_WGMMA, .tile_m = 64, .wn = 4, .wk = 1},
+        {.kind = PTXGEN_WGMMA, .tile_m = 64, .wn = 4, .wk = 2, .warp_n = 16},
+        {.kind = PTXGEN_WGMMA, .tile_m = 16, .wn = 8, .wk = 2, .warp_n = 16},
+        {.kind = PTXGEN_WGMMA, .tile_m = 32, .wn = 4, .wk = 1, .warp_n = 16, .cluster = 2},
+        {.kind = PTXGEN_WGMMA, .tile_m = 64, .wn = 8, .wk = 1, .cluster = 2}};
     enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
     for (uint32_t seed = 1; seed <= TILES + (uint32_t)test_share(7); seed++) {
@@ -215,7 +215,7 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         int type = PTXGEN_SPARSE24_F16 + (int)(seed / 2 % 3);
         ptxgen_sparse24_spec spec = spec_of(type, 600, 1416);
         spec.bias = spec.residual = seed % 4 < 2;
-        ptxgen_sparse24_variant tile = tiles[seed % TILES];
+        ptxgen_tile tile = tiles[seed % TILES];
         struct problem p = make(&device, &spec, tile.cluster ? 31 : 300, NULL);
         ((ptxgen_sparse24_plan *)p.plan)->target.multiprocessors = tile.cluster ? 20 : 2 + seed % 3 * 2;
         tile.wm = 1;

@@ -53,7 +53,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptxgen_sparse24_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
-                const ptxgen_sparse24_variant *v = &plan.variants[i];
+                const ptxgen_tile *v = &plan.variants[i];
                 assert_declares(
                     module, i,
                     (struct declared){.name = ptxgen_sparse24_entry(v),
@@ -137,7 +137,7 @@ static void weights_of_bulk_copies_leave_the_l2_first(void **state)
     ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
     unsigned checked = 0;
     for (uint32_t i = 0; i < plan.variant_count; i++) {
-        if (plan.variants[i].kind != PTXGEN_SPARSE24_WGMMA)
+        if (plan.variants[i].kind != PTXGEN_WGMMA)
             continue;
         char *text = text_of(&plan, 1u << i);
         unsigned copies = count_of(text, "cp.async.bulk.shared::cluster.global");
@@ -186,7 +186,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 {
     (void)state;
     const struct {
-        ptxgen_sparse24_variant tile;
+        ptxgen_tile tile;
         const char *words;
     } cases[] = {
         {{.tile_m = 24, .wn = 1, .wm = 1, .wk = 1, .stages = 3, .pass_m = 8}, "tile_m is 24"},
@@ -214,7 +214,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 static void clusters_of_wgmma_get_no_second_tile(void **state)
 {
     (void)state;
-    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 4,
+    const ptxgen_tile tile = {.kind = PTXGEN_WGMMA, .tile_m = 64, .wn = 4,
                                           .wm = 1, .wk = 1, .warp_n = 16, .cluster = 2,
                                           .pass_m = 16};
     ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
@@ -238,7 +238,7 @@ static void one_row_of_tiles_is_whole_where_it_keeps_memory_busy(void **state)
     const struct {
         uint32_t n, ctas;
     } cases[] = {{14336, 112}, {4096, 132}};
-    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 8,
+    const ptxgen_tile tile = {.kind = PTXGEN_WGMMA, .tile_m = 64, .wn = 8,
                                           .wm = 1, .wk = 1, .warp_n = 16, .pass_m = 16};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ptxgen_sparse24_spec spec = {.n = cases[i].n, .k = 4096, .type = PTXGEN_SPARSE24_F16,
@@ -264,10 +264,10 @@ static void a_plan_explains_the_tiles_of_a_launch(void **state)
     (void)state;
     ptxgen_sparse24_spec spec = {.n = 4096, .k = 4096, .max_m = 64, .type = PTXGEN_SPARSE24_F16,
                                  .y_type = PTXGEN_F16};
-    const ptxgen_sparse24_variant wgmma = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1,
+    const ptxgen_tile wgmma = {.kind = PTXGEN_WGMMA, .tile_m = 64, .wm = 1,
                                            .wn = 4, .wk = 1, .warp_n = 16, .cluster = 2,
                                            .stages = 3, .pass_m = 16};
-    const ptxgen_sparse24_variant mma = {
+    const ptxgen_tile mma = {
         .tile_m = 16, .wm = 1, .wn = 2, .wk = 2, .stages = 4, .pass_m = 16};
     ptxgen_sparse24_plan plan = plan_of(&spec, "sm_90a", 0);
     ptxgen_error err = {0};

@@ -23,7 +23,7 @@ static ptxgen_w8a8_plan plan_of(const ptxgen_w8a8_spec *spec, const char *name)
 static ptxgen_status workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
                                      ptxgen_error *err)
 {
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_w8a8_choose(plan, m);
     struct w8a8_schedule schedule;
     if (!v)
         return w8a8_refuse_m(plan, m, err);
@@ -217,13 +217,13 @@ static void a_tile_of_few_tokens_never_serves_more(void **state)
         ptxgen_w8a8_spec s = spec_of(4096, 4096);
         ptxgen_w8a8_plan p = plan_of(&s, target_names[i]);
         for (uint32_t m = 1; m < 2000; m++) {
-            const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(&p, m);
+            const ptxgen_tile *v = ptxgen_w8a8_choose(&p, m);
             assert_true(v->tile_m >= m || v->tile_m > 64);
         }
     }
     ptxgen_w8a8_spec s = spec_of(4096, 4096);
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
-    ptxgen_w8a8_variant tile = {.tile_m = 16, .tile_n = 64, .wn = 4, .wm = 1, .wk = 2};
+    ptxgen_tile tile = {.tile_m = 16, .tile_n = 64, .wn = 4, .wm = 1, .wk = 2};
     ptxgen_error err;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
     assert_non_null(ptxgen_w8a8_choose(&p, 16));
@@ -235,7 +235,7 @@ static void clusters_halve_k_where_it_divides(void **state)
 {
     (void)state;
     ptxgen_w8a8_spec s = spec_of(4096, 4096);
-    ptxgen_w8a8_variant tile = {.tile_m = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2};
+    ptxgen_tile tile = {.tile_m = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2};
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
     ptxgen_error err;
     uint32_t ctas;
@@ -256,7 +256,7 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
 {
     (void)state;
     ptxgen_w8a8_spec s = spec_of(4096, 4000);
-    ptxgen_w8a8_variant tile = {.tile_m = 64, .kind = PTXGEN_W8A8_WGMMA};
+    ptxgen_tile tile = {.tile_m = 64, .kind = PTXGEN_WGMMA};
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
     ptxgen_error err;
     uint32_t ctas;
@@ -297,17 +297,17 @@ static void tiles_of_wgmma_serve_up_to_16_and_64_tokens(void **state)
         assert_true(ptxgen_w8a8_choose(&p, 1)->fused);
         for (uint32_t m = 3; m <= 64; m++)
             assert_ptr_equal(ptxgen_w8a8_choose(&p, m), ptxgen_w8a8_choose(&p, m <= 16 ? 16 : 64));
-        assert_true(ptxgen_w8a8_choose(&p, 16)->kind == PTXGEN_W8A8_WGMMA);
+        assert_true(ptxgen_w8a8_choose(&p, 16)->kind == PTXGEN_WGMMA);
         assert_int_equal(ptxgen_w8a8_choose(&p, 16)->tile_m, shapes[i][1] > 4096 ? 16 : 64);
         for (uint32_t m = 64; m <= 128; m++)
-            assert_true(ptxgen_w8a8_choose(&p, m)->kind == PTXGEN_W8A8_WGMMA);
+            assert_true(ptxgen_w8a8_choose(&p, m)->kind == PTXGEN_WGMMA);
     }
     ptxgen_w8a8_spec s = {.k = 8192, .n = 1024, .x_type = PTXGEN_F16};
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
-    assert_false(ptxgen_w8a8_choose(&p, 16)->kind == PTXGEN_W8A8_WGMMA);
+    assert_false(ptxgen_w8a8_choose(&p, 16)->kind == PTXGEN_WGMMA);
 }
 
-static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     uint32_t columns = v->tile_m < 8 ? 8 : v->tile_m;
     assert_int_equal(v->wn * v->wm * v->wk, 8);
@@ -318,7 +318,7 @@ static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
     assert_true(v->cluster == 1 || (v->cluster == 2 && p->target.ptx.sm >= 90));
 }
 
-static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     assert_int_equal(p->target.ptx.sm, 90);
     assert_int_equal(p->target.ptx.suffix, 'a');
@@ -338,10 +338,10 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     assert_false(v->fused);
 }
 
-static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     uint64_t n = p->spec.n, unit = v->fused ? 1 : 8, units = (n + unit - 1) / unit;
-    if (v->kind == PTXGEN_W8A8_WGMMA)
+    if (v->kind == PTXGEN_WGMMA)
         check_warpgroups(p, v);
     else
         check_warps(p, v);
@@ -411,7 +411,7 @@ static void a_tile_can_be_given_and_is_checked(void **state)
     (void)state;
     ptxgen_w8a8_spec s = spec_of(8192, 8192);
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
-    ptxgen_w8a8_variant tile = {.tile_m = 16, .tile_n = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 5};
+    ptxgen_tile tile = {.tile_m = 16, .tile_n = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 5};
     ptxgen_error err;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
     assert_int_equal(p.variant_count, 1);
@@ -471,10 +471,10 @@ static void a_tile_of_zeros_is_refused(void **state)
     (void)state;
     ptxgen_w8a8_spec s = spec_of(8192, 8192);
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
-    ptxgen_w8a8_variant tile = {.tile_m = 0};
+    ptxgen_tile tile = {.tile_m = 0};
     ptxgen_error err;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    tile.kind = PTXGEN_W8A8_WGMMA;
+    tile.kind = PTXGEN_WGMMA;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
 }
 

@@ -6,14 +6,9 @@
 
 static const char *const type_names[] = {"f32", "f16", "bf16", NULL};
 
-#define AT(member) offsetof(ptxgen_dense_variant, member)
 static const struct tile_member tile[] = {
-    {"warp_m", AT(warp_m), 0},   {"warp_n", AT(warp_n), 64}, {"wm", AT(wm), 1},
-    {"wn", AT(wn), 1},           {"wk", AT(wk), 1},          {"ctas", AT(ctas), 0},
-    {"stages", AT(stages), 0},   {"pass_m", AT(pass_m), 16}, {"kind", AT(kind), 0},
-    {"cluster", AT(cluster), 0}, {"split", AT(split), 0},    {0},
-};
-#undef AT
+    {"warp_m", 0}, {"warp_n", 64}, {"wm", 1},   {"wn", 1},      {"wk", 1},    {"ctas", 0},
+    {"stages", 0}, {"pass_m", 16}, {"kind", 0}, {"cluster", 0}, {"split", 0}, {0}};
 
 #define AT(member) offsetof(ptxgen_dense_spec, member)
 static const struct option_row spec_rows[] = {

@@ -8,21 +8,9 @@
 static const char *const type_names[] = {"f16", "bf16", NULL};
 static const char *const own_activations[] = {"none", "silu", "gelu", "gelu-tanh", NULL};
 
-#define AT(member) offsetof(ptxgen_marlin_variant, member)
-static const struct tile_member tile[] = {
-    {"tile_m", AT(tile_m), 0},
-    {"warp_n", AT(warp_n), 0},
-    {"wn", AT(wn), 0},
-    {"wk", AT(wk), 0},
-    {"stages", AT(stages), 0},
-    {"steps", AT(steps), 0},
-    {"ctas", AT(ctas), 0},
-    {"pass_m", AT(pass_m), 0},
-    {"kind", AT(kind), 0},
-    {"cluster", AT(cluster), 0},
-    {0},
-};
-#undef AT
+static const struct tile_member tile[] = {{"tile_m", 0}, {"warp_n", 0},  {"wn", 0},   {"wk", 0},
+                                          {"stages", 0}, {"steps", 0},   {"ctas", 0}, {"pass_m", 0},
+                                          {"kind", 0},   {"cluster", 0}, {0}};
 
 static void parse_group(struct argp_state *state, const char *text, struct family_options *o)
 {

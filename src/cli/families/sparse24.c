@@ -7,15 +7,9 @@
 
 static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL};
 
-#define AT(member) offsetof(ptxgen_sparse24_variant, member)
 static const struct tile_member tile[] = {
-    {"tile_m", AT(tile_m), 0},   {"wm", AT(wm), 1},
-    {"wn", AT(wn), 1},           {"wk", AT(wk), 1},
-    {"cluster", AT(cluster), 0}, {"stages", AT(stages), 0},
-    {"pass_m", AT(pass_m), 8},   {"kind", AT(kind), 0},
-    {"warp_n", AT(warp_n), 0},   {0},
-};
-#undef AT
+    {"tile_m", 0}, {"wm", 1},     {"wn", 1},   {"wk", 1},     {"cluster", 0},
+    {"stages", 0}, {"pass_m", 8}, {"kind", 0}, {"warp_n", 0}, {0}};
 
 static void parse_tier(struct argp_state *state, const char *text, struct family_options *o)
 {

@@ -7,15 +7,9 @@
 
 static const char *const scale_names[] = {"dynamic", "tensor", "token", NULL};
 
-#define AT(member) offsetof(ptxgen_w8a8_variant, member)
 static const struct tile_member tile[] = {
-    {"tile_m", AT(tile_m), 0}, {"tile_n", AT(tile_n), 0},
-    {"wm", AT(wm), 1},         {"wn", AT(wn), 0},
-    {"wk", AT(wk), 1},         {"stages", AT(stages), 0},
-    {"fused", AT(fused), 0},   {"cluster", AT(cluster), 0},
-    {"kind", AT(kind), 0},     {0},
-};
-#undef AT
+    {"tile_m", 0}, {"tile_n", 0}, {"wm", 1},      {"wn", 0},   {"wk", 1},
+    {"stages", 0}, {"fused", 0},  {"cluster", 0}, {"kind", 0}, {0}};
 
 static void parse_types(struct argp_state *state, const char *text, struct family_options *o)
 {

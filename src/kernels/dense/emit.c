@@ -109,7 +109,7 @@ static ptx_u32 rest_of(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
 void dense_find_warp(struct dense_product *q)
 {
     ptx_kernel *k = q->g.k;
-    const ptxgen_dense_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     ptx_u32 above_n = gemm_divide(k, q->g.at.warp, v->wn);
     q->along_n = rest_of(k, q->g.at.warp, v->wn);
     q->along_m = rest_of(k, above_n, v->wm);
@@ -190,7 +190,7 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 static void begin_partials(struct dense_product *q)
 {
     ptx_kernel *k = q->g.k;
-    const ptxgen_dense_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     struct gemm_epilogue *o = &q->output;
     o->partials =
         (struct gemm_partials){.threads = dense_threads(v), .fragments = dense_fragments(v)};
@@ -210,7 +210,7 @@ void dense_begin_output(struct dense_product *q)
 {
     ptx_kernel *k = q->g.k;
     const ptxgen_dense_spec *s = q->spec;
-    const ptxgen_dense_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     struct gemm_epilogue *o = &q->output;
     *o = (struct gemm_epilogue){
         .k = k,
@@ -314,19 +314,18 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
 
 /* ---- entries ---- */
 
-static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
-                       ptx_module *module)
+static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
-    static const struct gemm_ops *const ops[] = {[PTXGEN_DENSE_MMA] = &cp_async_ops,
-                                                 [PTXGEN_DENSE_WGMMA] = &dense_wgmma_ops,
-                                                 [PTXGEN_DENSE_BULK] = &dense_in_turn_ops};
+    static const struct gemm_ops *const ops[] = {[PTXGEN_MMA] = &cp_async_ops,
+                                                 [PTXGEN_WGMMA] = &dense_wgmma_ops,
+                                                 [PTXGEN_BULK] = &dense_in_turn_ops};
     struct dense_product q = {.g = {.ops = ops[v->kind],
                                     .name = ptxgen_dense_entry(v),
                                     .consumers = dense_threads(v),
                                     .threads = dense_cta_threads(v),
                                     .ctas = v->ctas,
                                     .cluster = dense_cluster(v),
-                                    .whole_tiles = v->kind == PTXGEN_DENSE_BULK},
+                                    .whole_tiles = v->kind == PTXGEN_BULK},
                               .spec = &plan->spec,
                               .plan = plan,
                               .v = v};

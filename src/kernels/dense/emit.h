@@ -26,7 +26,7 @@ struct dense_product {
     struct gemm g;
     const ptxgen_dense_spec *spec;
     const ptxgen_dense_plan *plan;
-    const ptxgen_dense_variant *v;
+    const ptxgen_tile *v;
     ptx_u32 along_m, along_n, along_k; /* the warp's place in the CTA */
     ptx_u32 last_tile;                 /* of the CTA, or its cluster */
     ptx_u64 address[DENSE_M];          /* the 64-bit parameters that are used */

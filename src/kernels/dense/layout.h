@@ -48,13 +48,13 @@ enum { DENSE_X_MAPS = DENSE_PARAMS, DENSE_W_MAP, DENSE_MOST_PARAMS };
 
 /* Warps of a warpgroup. */
 enum { DENSE_WARPGROUP = 4 };
-static inline bool dense_is_wgmma(const ptxgen_dense_variant *v)
+static inline bool dense_is_wgmma(const ptxgen_tile *v)
 {
-    return v->kind == PTXGEN_DENSE_WGMMA;
+    return v->kind == PTXGEN_WGMMA;
 }
-static inline bool dense_is_bulk(const ptxgen_dense_variant *v)
+static inline bool dense_is_bulk(const ptxgen_tile *v)
 {
-    return v->kind != PTXGEN_DENSE_MMA;
+    return v->kind != PTXGEN_MMA;
 }
 static inline bool dense_has_wgmma(const ptxgen_dense_plan *plan)
 {
@@ -78,46 +78,46 @@ static inline uint32_t dense_row_bytes(const ptxgen_dense_spec *s)
     return (uint32_t)gemm_aligned_bytes(s->k, dense_element(s));
 }
 
-static inline uint32_t dense_tile_m(const ptxgen_dense_variant *v)
+static inline uint32_t dense_tile_m(const ptxgen_tile *v)
 {
     return v->wm * v->warp_m;
 }
-static inline uint32_t dense_tile_n(const ptxgen_dense_variant *v)
+static inline uint32_t dense_tile_n(const ptxgen_tile *v)
 {
     return v->wn * v->warp_n;
 }
-static inline uint32_t dense_threads(const ptxgen_dense_variant *v)
+static inline uint32_t dense_threads(const ptxgen_tile *v)
 {
     return 32 * v->wm * v->wn * v->wk;
 }
-static inline bool dense_is_alone(const ptxgen_dense_variant *v)
+static inline bool dense_is_alone(const ptxgen_tile *v)
 {
-    return v->kind == PTXGEN_DENSE_BULK;
+    return v->kind == PTXGEN_BULK;
 }
-static inline uint32_t dense_staging_bytes(const ptxgen_dense_variant *v)
+static inline uint32_t dense_staging_bytes(const ptxgen_tile *v)
 {
     if (dense_is_alone(v))
         return gemm_sums_alone_bytes(v->warp_n, v->pass_m, v->wm * v->wn);
     return gemm_sums_bytes(dense_tile_n(v), v->pass_m, v->wk);
 }
 /* Bytes of the barriers, padded to the alignment of sums that each warp stages alone. */
-static inline uint32_t dense_barrier_bytes(const ptxgen_dense_variant *v)
+static inline uint32_t dense_barrier_bytes(const ptxgen_tile *v)
 {
     uint32_t bytes = dense_is_bulk(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
     return dense_is_alone(v) ? (bytes + 127) / 128 * 128 : bytes;
 }
 /* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
-static inline uint32_t dense_cta_threads(const ptxgen_dense_variant *v)
+static inline uint32_t dense_cta_threads(const ptxgen_tile *v)
 {
     return dense_threads(v) + (dense_is_wgmma(v) ? 32 * DENSE_WARPGROUP : 0);
 }
 /* Tokens that a CTA copies. */
-static inline uint32_t dense_box_rows(const ptxgen_dense_variant *v)
+static inline uint32_t dense_box_rows(const ptxgen_tile *v)
 {
     return v->wm * v->warp_m / v->cluster;
 }
 /* Accumulators of a thread, divided by four. */
-static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
+static inline uint32_t dense_fragments(const ptxgen_tile *v)
 {
     return v->warp_n / DENSE_TILE * (v->warp_m / 8);
 }
@@ -125,35 +125,34 @@ static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
  * Whether tiles may be divided among CTAs. Tiles of many sums are always whole, because the fix-up
  * of so many registers, which wgmma needs to be contiguous, takes ptxas too long.
  */
-static inline bool dense_divides(const ptxgen_dense_variant *v)
+static inline bool dense_divides(const ptxgen_tile *v)
 {
     bool few = dense_is_wgmma(v) && dense_fragments(v) <= DENSE_MOST_DIVIDED;
     return v->split == 1 && (few || !dense_is_bulk(v));
 }
 /* Tiles along N; the CTAs of a cluster with the same tokens count as one tile. */
-static inline uint32_t dense_tiles_n(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+static inline uint32_t dense_tiles_n(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
     uint32_t rows = dense_tile_n(v) * v->cluster;
     return s->n / rows + (s->n % rows != 0);
 }
-static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s,
-                                            const ptxgen_dense_variant *v)
+static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
     uint32_t bytes = v->wk * DENSE_BLOCK_BYTES;
     return (dense_row_bytes(s) - 1) / bytes + 1;
 }
 /* CTAs of a cluster, whether it has the same tokens or divides K. */
-static inline uint32_t dense_cluster(const ptxgen_dense_variant *v)
+static inline uint32_t dense_cluster(const ptxgen_tile *v)
 {
     return v->cluster * v->split;
 }
 /* Stages along K of one CTA of a cluster. */
-static inline uint32_t dense_own_stages(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+static inline uint32_t dense_own_stages(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
     return dense_stages_along_k(s, v) / v->split;
 }
 /* Bytes of a stage: x, then w. */
-static inline uint32_t dense_stage_bytes(const ptxgen_dense_variant *v)
+static inline uint32_t dense_stage_bytes(const ptxgen_tile *v)
 {
     return (dense_tile_m(v) + dense_tile_n(v)) * v->wk * DENSE_BLOCK_BYTES;
 }
@@ -173,9 +172,8 @@ struct dense_schedule {
     uint64_t aligned;         /* offset of the aligned copies */
     uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */
 };
-ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan,
-                                  const ptxgen_dense_variant *variant, uint64_t m,
-                                  struct dense_schedule *schedule, ptxgen_error *err);
+ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_tile *variant,
+                                  uint64_t m, struct dense_schedule *schedule, ptxgen_error *err);
 
 /* Whether ptxgen_dense_make_plan has filled the plan. */
 static inline bool dense_is_plan(const ptxgen_dense_plan *p)

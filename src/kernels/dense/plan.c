@@ -40,7 +40,7 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 
 /* ---- tiles ---- */
 
-static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
+static bool fits(const ptxgen_target *target, ptxgen_tile *v)
 {
     v->shared_bytes =
         v->stages * dense_stage_bytes(v) + dense_staging_bytes(v) + dense_barrier_bytes(v);
@@ -49,7 +49,7 @@ static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
 }
 
 /* Chooses as many stages as fit; false if too few fit. */
-static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
+static bool fill_stages(const ptxgen_target *target, ptxgen_tile *v)
 {
     for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
         if (fits(target, v))
@@ -61,7 +61,7 @@ static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
  * Multiply-adds of a multiprocessor in a nanosecond, from measurements on an H100. With mma.sync a
  * warp of 32 features reaches 205 by itself.
  */
-static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
     if (dense_is_wgmma(v))
         return 2650;
@@ -82,7 +82,7 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
  * CTAs of a cluster with the same tokens read x once. Bulk copies add a little for the L2, and in
  * such clusters 2 ns for each token of a box that does not exist.
  */
-static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t m)
+static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64_t m)
 {
     const ptxgen_dense_spec *s = &plan->spec;
     uint64_t w = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
@@ -112,7 +112,7 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
 /*
  * Of the candidates with equally many tokens the cheapest is used, of equally cheap ones the first.
  */
-static const ptxgen_dense_variant candidates[] = {
+static const ptxgen_tile candidates[] = {
     {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
     {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
     {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
@@ -130,15 +130,9 @@ static const ptxgen_dense_variant candidates[] = {
 };
 
 /* Candidates with wgmma, one for each name of an entry. */
-static const ptxgen_dense_variant wgmma_candidates[] = {
-    {.kind = PTXGEN_DENSE_WGMMA,
-     .warp_m = 32,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 4,
-     .wk = 1,
-     .pass_m = 32},
-    {.kind = PTXGEN_DENSE_WGMMA,
+static const ptxgen_tile wgmma_candidates[] = {
+    {.kind = PTXGEN_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_WGMMA,
      .warp_m = 32,
      .warp_n = 16,
      .wm = 1,
@@ -146,14 +140,8 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
      .wk = 1,
      .pass_m = 32,
      .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA,
-     .warp_m = 64,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 4,
-     .wk = 1,
-     .pass_m = 32},
-    {.kind = PTXGEN_DENSE_WGMMA,
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_WGMMA,
      .warp_m = 64,
      .warp_n = 16,
      .wm = 1,
@@ -161,14 +149,8 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
      .wk = 1,
      .pass_m = 32,
      .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA,
-     .warp_m = 128,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 4,
-     .wk = 1,
-     .pass_m = 16},
-    {.kind = PTXGEN_DENSE_WGMMA,
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1, .pass_m = 16},
+    {.kind = PTXGEN_WGMMA,
      .warp_m = 128,
      .warp_n = 16,
      .wm = 1,
@@ -176,7 +158,7 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
      .wk = 1,
      .pass_m = 32,
      .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA,
+    {.kind = PTXGEN_WGMMA,
      .warp_m = 256,
      .warp_n = 16,
      .wm = 1,
@@ -184,7 +166,7 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
      .wk = 1,
      .pass_m = 32,
      .cluster = 2},
-    {.kind = PTXGEN_DENSE_WGMMA,
+    {.kind = PTXGEN_WGMMA,
      .warp_m = 128,
      .warp_n = 16,
      .wm = 1,
@@ -195,8 +177,8 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
 };
 
 /* Candidates with bulk copies and mma.sync, for many tokens: with clusters of two, and without. */
-static const ptxgen_dense_variant bulk_candidates[] = {
-    {.kind = PTXGEN_DENSE_BULK,
+static const ptxgen_tile bulk_candidates[] = {
+    {.kind = PTXGEN_BULK,
      .warp_m = 64,
      .warp_n = 64,
      .wm = 4,
@@ -204,24 +186,18 @@ static const ptxgen_dense_variant bulk_candidates[] = {
      .wk = 1,
      .pass_m = 16,
      .cluster = 2},
-    {.kind = PTXGEN_DENSE_BULK,
-     .warp_m = 64,
-     .warp_n = 64,
-     .wm = 4,
-     .wn = 2,
-     .wk = 1,
-     .pass_m = 16},
+    {.kind = PTXGEN_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_m = 16},
 };
 
 /* Whether ptxas spills registers of the tile: one tile for sm_87, where K has one stage only. */
-static bool is_spilled(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
+static bool is_spilled(const ptxgen_dense_plan *plan, const ptxgen_tile *v)
 {
     return plan->target.ptx.sm == 87 && plan->spec.type != PTXGEN_F32 && v->warp_n == 64 &&
            v->wm == 2 && v->wn == 2 && dense_stages_along_k(&plan->spec, v) == 1;
 }
 
 /* Whether the target has the instructions and the shared memory that the tile needs. */
-static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
+static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_tile *v)
 {
     if (is_spilled(plan, v))
         return false;
@@ -231,7 +207,7 @@ static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant 
 }
 
 /* Halves the sums of a warp for f32, whose split operands take more registers. */
-static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
+static void adapt(const ptxgen_dense_spec *s, ptxgen_tile *v)
 {
     v->ctas = 1;
     v->cluster = v->cluster ? v->cluster : 1;
@@ -245,7 +221,7 @@ static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
 
 /* A choice among candidates: those with `least` to `most` tokens in a tile, for m tokens. */
 struct choice {
-    const ptxgen_dense_variant *among;
+    const ptxgen_tile *among;
     size_t count;
     uint32_t least, most;
     uint64_t m;
@@ -255,9 +231,9 @@ struct choice {
 static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
 {
     uint64_t least = UINT64_MAX;
-    ptxgen_dense_variant best = {.kind = 0};
+    ptxgen_tile best = {.kind = 0};
     for (size_t i = 0; i < c->count; i++) {
-        ptxgen_dense_variant v = c->among[i];
+        ptxgen_tile v = c->among[i];
         adapt(&plan->spec, &v);
         bool asked = dense_tile_m(&v) >= c->least && dense_tile_m(&v) <= c->most;
         if (!asked || !is_usable(plan, &v) || !fill_stages(&plan->target, &v) ||
@@ -339,11 +315,11 @@ ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen
 
 /* ---- tiles of the caller's choice ---- */
 
-static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err)
+static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
 {
     bool wgmma = dense_is_wgmma(v), bulk = dense_is_bulk(v);
     const struct plan_number numbers[] = {
-        {"kind", v->kind, PTXGEN_DENSE_MMA, PTXGEN_DENSE_BULK, false},
+        {"kind", v->kind, PTXGEN_MMA, PTXGEN_BULK, false},
         {"warp_m", v->warp_m, 16, wgmma ? MOST_BULK_ROWS : 64, true},
         {"warp_n", v->warp_n, bulk && !wgmma ? 64 : 16, 64, true},
         {"wm", v->wm, 1, wgmma ? 1 : 16, true},
@@ -367,13 +343,13 @@ static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_variant *tile,
+ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_tile *tile,
                                     ptxgen_error *err)
 {
     if (!dense_is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: a plan that was made, and a tile, must be given");
-    ptxgen_dense_variant v = *tile;
+    ptxgen_tile v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.ctas = tile->ctas ? tile->ctas : 1;
     v.cluster = tile->cluster ? tile->cluster : 1;
@@ -401,14 +377,14 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
 
 /* ---- what serves a launch ---- */
 
-const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t m)
+const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t m)
 {
     if (!dense_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
-    const ptxgen_dense_variant *best = NULL;
+    const ptxgen_tile *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < plan->variant_count; i++) {
-        const ptxgen_dense_variant *v = &plan->variants[i];
+        const ptxgen_tile *v = &plan->variants[i];
         bool last = i + 1 == plan->variant_count;
         if (dense_is_wgmma(v) && dense_tile_m(v) < m && m <= MOST_ROWS && !last)
             continue; /* a variant with one row of tiles follows */
@@ -423,10 +399,10 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
 
 void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text, size_t size)
 {
-    static const char *const kinds[] = {[PTXGEN_DENSE_MMA] = "mma.sync",
-                                        [PTXGEN_DENSE_WGMMA] = "wgmma",
-                                        [PTXGEN_DENSE_BULK] = "mma.sync with copies in bulk"};
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, m);
+    static const char *const kinds[] = {[PTXGEN_MMA] = "mma.sync",
+                                        [PTXGEN_WGMMA] = "wgmma",
+                                        [PTXGEN_BULK] = "mma.sync with copies in bulk"};
+    const ptxgen_tile *v = ptxgen_dense_choose(plan, m);
     bool made = dense_is_plan(plan);
     if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
         return;
@@ -438,7 +414,7 @@ void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text,
              v->split > 1 ? "; two CTAs divide K" : pairs);
 }
 
-const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
+const char *ptxgen_dense_entry(const ptxgen_tile *variant)
 {
     enum { WIDTHS = 5 };
     static const char *const mma[WIDTHS] = {"dense_m16", "dense_m32", "dense_m64", "dense_m128"};
@@ -459,14 +435,14 @@ const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
     while (16u << i < dense_tile_m(variant))
         i++;
     switch (variant->kind) {
-    case PTXGEN_DENSE_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
-    case PTXGEN_DENSE_BULK: return bulk[i][pair];
+    case PTXGEN_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
+    case PTXGEN_BULK: return bulk[i][pair];
     default: return mma[i];
     }
 }
 
-ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
-                                  uint64_t m, struct dense_schedule *schedule, ptxgen_error *err)
+ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64_t m,
+                                  struct dense_schedule *schedule, ptxgen_error *err)
 {
     uint32_t stages = dense_own_stages(&plan->spec, v);
     if (m > INT32_MAX)
@@ -498,7 +474,7 @@ ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m, uint3
     if (!dense_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: a plan that was made, and ctas, must be given");
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_dense_choose(plan, m);
     struct dense_schedule schedule = {.aligned = 0};
     ptxgen_status status = PTXGEN_OK;
     if (v)

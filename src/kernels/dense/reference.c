@@ -52,7 +52,7 @@ static struct walk_cuts cuts_of(const ptxgen_dense_plan *plan)
  * then the warps along K, then the CTAs that share the tile, of which there is at most one for each
  * stage.
  */
-static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+static double depth_of(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
     double stages = dense_stages_along_k(s, v);
     double steps = stages * DENSE_STEPS, parts = v->wk * v->split;
@@ -222,7 +222,7 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
     const ptxgen_dense_spec *s = &plan->spec;
     bool is_curved =
         s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, operands->m ? operands->m : 1);
+    const ptxgen_tile *v = ptxgen_dense_choose(plan, operands->m ? operands->m : 1);
     struct reference r = {
         .spec = s,
         .o = operands,

@@ -29,14 +29,14 @@
  * Groups of a strip in a stage. Where whole numbers of mma.sync's warps along K share a group, the
  * groups of the stage are contiguous.
  */
-static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t steps = marlin_scale_rows(s) / MARLIN_STEP, all = marlin_stage_steps(v);
     bool whole = !marlin_is_wgmma(v) && steps && steps % v->steps == 0 && all % steps == 0;
     return whole ? all / steps : marlin_stage_groups(s, all);
 }
 
-struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     struct stage_layout l = {.strips = (marlin_tile_n(v) + MARLIN_STRIP - 1) / MARLIN_STRIP,
                              .groups = groups_of(s, v)};
@@ -55,12 +55,12 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     return l;
 }
 
-uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return marlin_stage_layout(s, v).bytes;
 }
 
-static uint32_t warpgroups(const ptxgen_marlin_variant *v)
+static uint32_t warpgroups(const ptxgen_tile *v)
 {
     return v->wn * v->wk / MARLIN_WARPGROUP;
 }
@@ -69,18 +69,18 @@ static uint32_t warpgroups(const ptxgen_marlin_variant *v)
  * Teams of a CTA: the warpgroups that have the same columns are a team and stage sums together.
  * Without wgmma all warps are one team.
  */
-static uint32_t teams(const ptxgen_marlin_variant *v)
+static uint32_t teams(const ptxgen_tile *v)
 {
     return marlin_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
 }
 
-static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
+static uint32_t team_staging_bytes(const ptxgen_tile *v)
 {
     uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : marlin_tile_n(v);
     return gemm_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
 }
 
-static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
+static uint32_t exchange_bytes(const ptxgen_tile *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
     return marlin_exchanges(v) ? gemm_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v),
@@ -88,7 +88,7 @@ static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
                                : 0;
 }
 
-uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t barriers = marlin_stores_totals(s, v) ? gemm_ring_side_barrier_bytes(v->stages)
                                                    : gemm_ring_barrier_bytes(v->stages);
@@ -262,7 +262,7 @@ static void locate(struct gemm *g, struct gemm_producer *p)
 static ptx_u32 ahead(struct marlin_bulk *b, const struct marlin_producer *s)
 {
     enum { FEWEST_ROWS = 8, AHEAD_BYTES = 60 * 1024 };
-    const ptxgen_marlin_variant *v = b->q.v;
+    const ptxgen_tile *v = b->q.v;
     uint32_t most = v->tile_m <= FEW_ROWS ? 2 : 1,
              fit = AHEAD_BYTES / (b->stage.copied - b->stage.codes);
     if (v->tile_m == FEWEST_ROWS && fit > most)
@@ -349,7 +349,7 @@ static void send_sums(struct marlin_bulk *b, struct marlin_producer *s)
 /* ---- the entry ---- */
 
 /* Of a thread, by the CTAs of a multiprocessor and the warpgroups that multiply. */
-struct gemm_registers marlin_registers(const ptxgen_marlin_variant *v)
+struct gemm_registers marlin_registers(const ptxgen_tile *v)
 {
     enum { CTAS = 2, GROUPS = 4 };
     static const struct gemm_registers registers[CTAS + 1][GROUPS + 1] = {
@@ -361,7 +361,7 @@ struct gemm_registers marlin_registers(const ptxgen_marlin_variant *v)
 
 static void begin_exchange(struct marlin_bulk *b)
 {
-    const ptxgen_marlin_variant *v = b->q.v;
+    const ptxgen_tile *v = b->q.v;
     if (!marlin_exchanges(v))
         return;
     b->exchange = (struct gemm_exchange){.threads = marlin_threads(v),
@@ -405,7 +405,7 @@ static void begin(struct marlin_bulk *b)
 void marlin_begin_bulk(struct gemm *g)
 {
     struct marlin_bulk *b = marlin_bulk_of(g);
-    const ptxgen_marlin_variant *v = b->q.v;
+    const ptxgen_tile *v = b->q.v;
     ptx_kernel *k = g->k;
     begin(b);
     b->maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
@@ -439,7 +439,7 @@ void marlin_begin_bulk(struct gemm *g)
 void marlin_produce(struct gemm *g)
 {
     struct marlin_bulk *b = marlin_bulk_of(g);
-    const ptxgen_marlin_variant *v = b->q.v;
+    const ptxgen_tile *v = b->q.v;
     ptx_kernel *k = g->k;
     bool fixes_up = b->q.handover.threads;
     if (fixes_up)

@@ -19,11 +19,10 @@ struct stage_layout {
     uint32_t copied, bytes;                          /* bytes that are copied; bytes of a slot */
     uint32_t totals, totals_bytes; /* offset and size of the sums of activations */
 };
-struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s,
-                                        const ptxgen_marlin_variant *v);
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_tile *v);
 
 /* Steps of 64 of K in a stage: each of the warps, or warpgroups, along K has `steps` of them. */
-static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_stage_steps(const ptxgen_tile *v)
 {
     return v->wk * v->steps;
 }
@@ -67,13 +66,13 @@ static inline struct marlin_bulk *marlin_bulk_of(struct gemm *g)
 /* All threads, up to where roles part; the producer. */
 void marlin_begin_bulk(struct gemm *g);
 void marlin_produce(struct gemm *g);
-struct gemm_registers marlin_registers(const ptxgen_marlin_variant *v);
+struct gemm_registers marlin_registers(const ptxgen_tile *v);
 
 /* ---- the consumers: wgmma.c, mma_bulk.c ---- */
 
 extern const struct gemm_ops marlin_wgmma_ops, marlin_mma_bulk_ops;
 /* Whether a warpgroup has registers for the walk and what the epilogue needs, beside its sums. */
-bool marlin_keeps_walk(const ptxgen_marlin_variant *v);
+bool marlin_keeps_walk(const ptxgen_tile *v);
 /* Sums up x over the groups of each stage, for corrections: executed by one warp. */
 void marlin_sum_x(struct marlin_bulk *b);
 

@@ -120,7 +120,7 @@ static void begin_cp_async(struct gemm *g)
 static void begin_consumer(struct gemm *g)
 {
     struct marlin_product *q = marlin_of(g);
-    const ptxgen_marlin_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     uint32_t staging = gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
     marlin_emit_epilogue_begin(
         q, ptx_shared_address(g->k, ptx_shared_declare(g->k, "sums", staging, 16)));
@@ -133,12 +133,11 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .multiply = marlin_multiply_mma,
                                              .epilogue = marlin_epilogue_mma};
 
-static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
-                       ptx_module *module)
+static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
-    static const struct gemm_ops *const ops[] = {[PTXGEN_MARLIN_MMA] = &cp_async_ops,
-                                                 [PTXGEN_MARLIN_WGMMA] = &marlin_wgmma_ops,
-                                                 [PTXGEN_MARLIN_BULK] = &marlin_mma_bulk_ops};
+    static const struct gemm_ops *const ops[] = {[PTXGEN_MMA] = &cp_async_ops,
+                                                 [PTXGEN_WGMMA] = &marlin_wgmma_ops,
+                                                 [PTXGEN_BULK] = &marlin_mma_bulk_ops};
     struct marlin_bulk b = {.q = {.g = {.ops = ops[v->kind],
                                         .name = ptxgen_marlin_entry(v),
                                         .consumers = marlin_threads(v),

@@ -85,7 +85,7 @@ struct marlin_product {
     struct gemm g;
     const ptxgen_marlin_spec *spec;
     const ptxgen_marlin_plan *plan;
-    const ptxgen_marlin_variant *v;
+    const ptxgen_tile *v;
     ptx_u32 along_n, along_k; /* index of the warp along N and K; with wgmma, in its warpgroup */
     struct gemm_threads team; /* threads that end a part of a tile together: all, or a warpgroup */
     ptx_u32 team_index;
@@ -128,17 +128,17 @@ static inline bool is_bf16(const struct marlin_product *q)
 /* Groups of scales of a step of 64 of K, and of a stage of `steps` steps of a warp. */
 uint32_t marlin_step_groups(const ptxgen_marlin_spec *spec);
 uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, uint32_t steps);
-uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Stages of a CTA along K; the CTAs of a cluster divide a tile's stages. */
-uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Shared memory of a CTA. */
-uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Candidate `index` of the tiles that a plan may use; false past the last. */
-bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *tile);
+bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_tile *tile);
 /* Whether scales are multiplied into sums, and not into weights. */
-bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* With wgmma: whether the sums of a stage are scaled, which has one scale for each feature. */
-bool marlin_scales_stages(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+bool marlin_scales_stages(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 
 /* The number by which a code exceeds q as an operand, where sums are corrected. */
 uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
@@ -158,8 +158,8 @@ static inline struct marlin_product *marlin_of(struct gemm *g)
 
 /* ---- bulk.c ---- */
 
-uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
+uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 
 /* ---- weights.c ---- */
 
@@ -207,7 +207,7 @@ void marlin_emit_pipeline_begin(struct marlin_product *q);
 
 void marlin_emit_operands_begin(struct marlin_product *q);
 /* Groups of a warp in a stage whose sums are corrected separately. */
-uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* For a warp that only computes sums of activations: sets up its registers. */
 void marlin_emit_totals_begin(struct marlin_product *q);
 /*

@@ -122,7 +122,7 @@ static void store_sums(struct marlin_product *q, ptx_u32 row, ptx_u32 column, pt
  * an element), and the tiles of 132 multiprocessors in a band have about as many bytes of x as of
  * w.
  */
-static uint32_t band(const ptxgen_marlin_variant *v)
+static uint32_t band(const ptxgen_tile *v)
 {
     uint32_t rows = 8 * 128;
     return v->tile_m < rows ? rows / v->tile_m : 1;

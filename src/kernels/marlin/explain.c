@@ -4,18 +4,17 @@
 
 #include <stdio.h>
 
-bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
-                                  const ptxgen_marlin_variant *variant)
+bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan, const ptxgen_tile *variant)
 {
     return marlin_is_plan(plan) && variant && !marlin_scales_sums(&plan->spec, variant);
 }
 
 void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text, size_t size)
 {
-    static const char *const kinds[] = {[PTXGEN_MARLIN_MMA] = "mma.sync",
-                                        [PTXGEN_MARLIN_WGMMA] = "wgmma",
-                                        [PTXGEN_MARLIN_BULK] = "mma.sync with copies in bulk"};
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
+    static const char *const kinds[] = {[PTXGEN_MMA] = "mma.sync",
+                                        [PTXGEN_WGMMA] = "wgmma",
+                                        [PTXGEN_BULK] = "mma.sync with copies in bulk"};
+    const ptxgen_tile *v = ptxgen_marlin_choose(plan, m);
     bool made = marlin_is_plan(plan);
     if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
         return;

@@ -110,31 +110,31 @@ static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
 }
 
 /* Packed features of a CTA's tile. */
-static inline uint32_t marlin_tile_n(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_tile_n(const ptxgen_tile *v)
 {
     return v->wn * v->warp_n;
 }
 /* Threads of a CTA that multiply. */
-static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_threads(const ptxgen_tile *v)
 {
     return 32 * v->wn * v->wk;
 }
 
 /* Warps of a warpgroup. */
 enum { MARLIN_WARPGROUP = 4 };
-static inline bool marlin_is_wgmma(const ptxgen_marlin_variant *v)
+static inline bool marlin_is_wgmma(const ptxgen_tile *v)
 {
-    return v->kind == PTXGEN_MARLIN_WGMMA;
+    return v->kind == PTXGEN_WGMMA;
 }
 /* Whether the CTA has a producer thread, which copies what the other warps multiply. */
-static inline bool marlin_has_producer(const ptxgen_marlin_variant *v)
+static inline bool marlin_has_producer(const ptxgen_tile *v)
 {
-    return v->kind != PTXGEN_MARLIN_MMA;
+    return v->kind != PTXGEN_MMA;
 }
 /* Whether a tile has an odd number of half strips, so that it starts or ends with half a strip. */
-static inline bool marlin_has_odd_halves(const ptxgen_marlin_variant *v)
+static inline bool marlin_has_odd_halves(const ptxgen_tile *v)
 {
-    return v->kind == PTXGEN_MARLIN_BULK && v->wn * v->warp_n % MARLIN_STRIP;
+    return v->kind == PTXGEN_BULK && v->wn * v->warp_n % MARLIN_STRIP;
 }
 static inline bool marlin_has_wgmma(const ptxgen_target *target)
 {
@@ -145,20 +145,20 @@ static inline bool marlin_has_wgmma(const ptxgen_target *target)
  * with four or more warps along N. With fewer, a stage has more of K, and the consumers would wait
  * for that warp.
  */
-static inline bool marlin_has_totals_warp(const ptxgen_marlin_variant *v)
+static inline bool marlin_has_totals_warp(const ptxgen_tile *v)
 {
     enum { MANY = 4 };
-    return v->kind == PTXGEN_MARLIN_BULK && v->tile_m <= 16 && v->wn >= MANY;
+    return v->kind == PTXGEN_BULK && v->tile_m <= 16 && v->wn >= MANY;
 }
 /* All threads of a CTA. */
-static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_cta_threads(const ptxgen_tile *v)
 {
     uint32_t producers = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_producer(v);
     return marlin_threads(v) + 32 * (producers + marlin_has_totals_warp(v));
 }
 
 /* CTAs that divide the K of one tile: those of a cluster, or 1. */
-static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_cluster(const ptxgen_tile *v)
 {
     return v->cluster ? v->cluster : 1;
 }
@@ -167,13 +167,13 @@ static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
  * Whether the two CTAs of a cluster exchange sums by st.async (exchange.h), and each finishes one
  * half of the tokens. The CTAs of other clusters stage their sums, and read each other's.
  */
-static inline bool marlin_exchanges(const ptxgen_marlin_variant *v)
+static inline bool marlin_exchanges(const ptxgen_tile *v)
 {
     enum { FEWEST_ROWS = 32 };
     return marlin_is_wgmma(v) && v->cluster == 2 && v->tile_m >= FEWEST_ROWS;
 }
 /* Whether the target has what an exchange needs: st.async came with PTX 8.1. */
-static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxgen_marlin_variant *v)
+static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxgen_tile *v)
 {
     return !marlin_exchanges(v) || !target->ptx.max_ptx || target->ptx.max_ptx >= 81;
 }
@@ -181,28 +181,28 @@ static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxge
  * Teams of an exchange: two, where two warpgroups along K divide the tokens between them first and
  * each then has 8 tokens or a multiple of 16; else one.
  */
-static inline uint32_t marlin_exchange_teams(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_exchange_teams(const ptxgen_tile *v)
 {
     return marlin_exchanges(v) && v->wk == 2 && (v->tile_m == 32 || v->tile_m % 64 == 0) ? 2 : 1;
 }
 /* Warps along K whose sums are added while they are staged. */
-static inline uint32_t marlin_staged_wk(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_staged_wk(const ptxgen_tile *v)
 {
     return v->wk / marlin_exchange_teams(v);
 }
 /* Tokens of a tile that a team finishes, and those that it finishes in one pass. */
-static inline uint32_t marlin_finished_tokens(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_finished_tokens(const ptxgen_tile *v)
 {
     return marlin_exchanges(v) ? v->tile_m / 2 / marlin_exchange_teams(v) : v->tile_m;
 }
-static inline uint32_t marlin_pass_tokens(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_pass_tokens(const ptxgen_tile *v)
 {
     uint32_t rows = marlin_finished_tokens(v);
     return v->pass_m < rows ? v->pass_m : rows;
 }
 
 /* Tiles of an odd number of half strips need an N whose last tile is whole, and small offsets. */
-static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return !marlin_has_odd_halves(v) ||
            (marlin_strips(s) * MARLIN_STRIP % marlin_tile_n(v) == 0 && !marlin_gated(s) &&
@@ -214,13 +214,13 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
  * sums are corrected by (offset + z)·Σ activations. With 16 tokens and small groups the correction
  * costs more than it saves, unless one warp computes Σ activations for all.
  */
-static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t rows = marlin_scale_rows(s);
     bool small = rows && rows < MARLIN_STEP, stored = marlin_has_totals_warp(v) && !s->zeros;
     return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && (!small || stored)));
 }
-static inline bool marlin_stores_totals(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static inline bool marlin_stores_totals(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return marlin_has_totals_warp(v) && marlin_corrects_sums(s, v);
 }
@@ -229,20 +229,20 @@ static inline bool marlin_stores_totals(const ptxgen_marlin_spec *s, const ptxge
  * sums of small groups start: for tokens 2q and 2q + 1, and features g and g + 8.
  */
 static inline bool marlin_stores_first_sums(const ptxgen_marlin_spec *s,
-                                           const ptxgen_marlin_variant *v)
+                                           const ptxgen_tile *v)
 {
     uint32_t rows = marlin_scale_rows(s);
     return marlin_stores_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
 }
 /* Bytes of the sums of activations of a group in a stage. */
 static inline uint32_t marlin_total_bytes(const ptxgen_marlin_spec *s,
-                                         const ptxgen_marlin_variant *v)
+                                         const ptxgen_tile *v)
 {
     return v->tile_m * (marlin_stores_first_sums(s, v) ? 8 : 4);
 }
 
 /* Accumulators of a thread, divided by four. */
-static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_fragments(const ptxgen_tile *v)
 {
     return v->warp_n / MARLIN_TILE * (v->tile_m / 8);
 }
@@ -251,7 +251,7 @@ static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
  * Stages by which a CTA with an earlier part of a tile has fewer than the CTA that ends the tile,
  * so that its partial sums arrive in time (gemm_deal_early); 0 where K is too short for that.
  */
-static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_tile *v)
 {
     enum { EARLY_STEPS = 6, LEAST_STEPS = 128 };
     uint32_t steps = v->steps * v->wk, early = EARLY_STEPS / steps;
@@ -259,7 +259,7 @@ static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_marlin_
 }
 
 /* Tiles along N. */
-static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return (marlin_strips(s) * MARLIN_STRIP + marlin_tile_n(v) - 1) / marlin_tile_n(v);
 }
@@ -278,7 +278,7 @@ struct marlin_schedule {
     uint64_t partials, gathered; /* offsets */
     uint64_t workspace_bytes; /* without a gathered x: `gathered`, or 0 where nothing is needed */
 };
-ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *variant,
+ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_tile *variant,
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err);
 
 /* Whether ptxgen_marlin_make_plan has filled the plan. */

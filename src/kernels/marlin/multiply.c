@@ -13,13 +13,13 @@
  */
 #include "emit.h"
 
-bool marlin_scales_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+bool marlin_scales_sums(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return (v->tile_m <= 16 && !marlin_is_wgmma(v)) || !marlin_scale_rows(s) ||
            marlin_scales_stages(s, v);
 }
 
-bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     enum { FEW_ROWS = 32, MOST_ROWS = 64, MANY_WARPS = 16, LEAST_STEPS = 2 };
     uint32_t rows = marlin_scale_rows(s), most = v->wn * v->wk == MANY_WARPS ? MOST_ROWS : FEW_ROWS;
@@ -127,7 +127,7 @@ static bool parts_totals(const struct marlin_product *q)
     return !gemm_operand_pairs_steps(&q->x) || (has_groups(q) && group_mmas(q) == 1);
 }
 
-uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t groups = marlin_stage_groups(s, v->steps);
     return groups ? groups : 1;

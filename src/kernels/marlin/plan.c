@@ -14,7 +14,7 @@ enum {
 
 /* ---- tiles ---- */
 
-uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     if (marlin_has_producer(v))
         return marlin_ring_shared_bytes(s, v);
@@ -24,7 +24,7 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
 
 /* Chooses as many stages as fit, or as the tile prescribes; false if fewer than three fit. */
 static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
-                          ptxgen_marlin_variant *v)
+                          ptxgen_tile *v)
 {
     uint32_t most = marlin_has_producer(v) ? 12 : MOST_STAGES;
     for (v->stages = v->stages ? v->stages : most; v->stages >= 3; v->stages--) {
@@ -41,7 +41,7 @@ static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *targ
  * Fills the sizes of a variant with a given tile; stages fewer rows of sums at once where needed.
  */
 static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
-                     ptxgen_marlin_variant *v)
+                     ptxgen_tile *v)
 {
     if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
         return false; /* gate and up must be in the same tile */
@@ -77,7 +77,7 @@ static const struct limits {
  * copies; wgmma has limits of its own for up to 48 tokens, where bytes are the limit.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
-                                      const ptxgen_marlin_variant *v)
+                                      const ptxgen_tile *v)
 {
     enum { FEW_ROWS = 48 };
     return marlin_is_wgmma(v)          ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
@@ -95,7 +95,7 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
  * warpgroups alternate, and where they scale sums. Tiles of 128 and 160 tokens take as long as
  * their products alone.
  */
-static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
+static uint32_t operand_cycles(const ptxgen_tile *v)
 {
     enum { SCALED_SUMS = 64 };
     static const uint32_t cycles[2][4] = {{31, 31, 33, 38}, {23, 25, 30}};
@@ -105,7 +105,7 @@ static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
 }
 
 /* Picoseconds for a tile's products over 64 of K. */
-static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
+static uint64_t products_cost(const struct limits *l, const ptxgen_tile *v)
 {
     enum { SLICES = MARLIN_STEP / 16, CYCLE = 588 /* ps */ };
     uint64_t n = marlin_tile_n(v);
@@ -117,7 +117,7 @@ static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_varian
 }
 
 /* Picoseconds of a tile for 64 of K: the longest of the times of what it does concurrently. */
-static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
+static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_tile *v)
 {
     uint64_t l2 = whole ? l->l2_whole : l->l2;
     uint64_t weights = (uint64_t)marlin_tile_n(v) * MARLIN_STEP, codes = weights / 2;
@@ -134,7 +134,7 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
  * The additional time of tiles that have a cluster each: half of the sums at 24 bytes a nanosecond.
  * Where clusters share multiprocessors, the work of others hides a part of that.
  */
-static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v,
                              uint64_t tiles)
 {
     const struct limits *l = limits_of(plan, v);
@@ -151,17 +151,17 @@ static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin
  * exist; a tile of 8 tokens takes less. For up to 32 tokens, which have tiles of their own, a tile
  * of 48 has the same bytes but more products.
  */
-static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
+static uint64_t empty_cost(const ptxgen_tile *v, uint64_t m)
 {
     enum { HALF_EMPTY = 1000000, THIRD_EMPTY = 4000000, ROWS = 48 };
-    bool slow = v->kind == PTXGEN_MARLIN_BULK || v->cluster;
+    bool slow = v->kind == PTXGEN_BULK || v->cluster;
     if (v->tile_m == ROWS && m <= ROWS / 3 * 2)
         return THIRD_EMPTY;
     return slow && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
 }
 
 /* The additional time of two CTAs of two warpgroups on a multiprocessor: 3 %. */
-static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
+static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_tile *v)
 {
     enum { PERCENT = 3 };
     return marlin_is_wgmma(v) && v->ctas > 1 ? step_cost(l, whole, v) * v->ctas * PERCENT / 100 : 0;
@@ -171,7 +171,7 @@ static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_mar
  * The time of the CTA with the most work for m tokens, in picoseconds. A CTA that ends a divided
  * tile reads the partial sums of the others at 64 bytes a nanosecond.
  */
-static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v, uint64_t m)
+static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, uint64_t m)
 {
     const struct limits *l = limits_of(plan, v);
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors * v->ctas;
@@ -204,24 +204,24 @@ static const struct candidate {
     {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .steps = 2, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 2, .wk = 4, .stages = 6, .steps = 2, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .stages = 5, .steps = 2, .pass_m = 8},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
+    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 4, .steps = 2, .pass_m = 8},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
+    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 8, .steps = 1, .pass_m = 8},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 2,
+    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 2,
      .wk = 8, .stages = 5, .steps = 1, .pass_m = 8},
     {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 16},
     {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .stages = 4, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 7,
+    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 5, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1,
+    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1,
      .wk = 4, .stages = 5, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2,
+    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2,
      .wk = 4, .stages = 4, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 1,
+    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 1,
      .wk = 8, .stages = 6, .steps = 1, .pass_m = 16},
     {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
@@ -231,39 +231,39 @@ static const struct candidate {
     {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .ctas = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 12,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 12,
      .wk = 1, .stages = 8, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 48, .warp_n = 16, .wn = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 48, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
      .wk = 1, .stages = 5, .steps = 2, .ctas = 2, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 4,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 4,
      .wk = 2, .stages = 8, .steps = 2, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 64, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
      .wk = 2, .stages = 4, .steps = 2, .pass_m = 64, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 8,
      .wk = 1, .pass_m = 16, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8,
      .wk = 1, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 12, .wk = 1, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 12, .wk = 1, .pass_m = 16},
+    {.kind = PTXGEN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 8,
      .wk = 1, .pass_m = 16, .cluster = 2},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 192, .warp_n = 16, .wn = 8,
+    {.kind = PTXGEN_WGMMA, .tile_m = 192, .warp_n = 16, .wn = 8,
      .wk = 1, .pass_m = 16, .cluster = 2},
 };
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
@@ -278,7 +278,7 @@ static bool has_small_groups(const ptxgen_marlin_spec *s)
  * Whether stages are twice as long: with small groups, whose scaling makes the time between two
  * stages a smaller share, and where K is long enough.
  */
-static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     enum { ROWS = 32, LEAST_STEPS = 64 };
     return has_small_groups(s) && marlin_is_wgmma(v) && v->tile_m <= ROWS && v->ctas == 1 &&
@@ -289,25 +289,25 @@ static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_v
  * Whether warps of 64 features are too wide: with small groups, the two or more warps that share a
  * scheduler would spend too much time on scaling sums.
  */
-static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    return has_small_groups(s) && v->kind == PTXGEN_MARLIN_BULK && v->warp_n == MARLIN_STRIP;
+    return has_small_groups(s) && v->kind == PTXGEN_BULK && v->warp_n == MARLIN_STRIP;
 }
 
 /*
  * Whether ptxas spills registers of the tile: where K has one step only, in tiles of 128 tokens for
  * most targets, and of 64 for sm_87. Tiles of fewer tokens serve all M then.
  */
-static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
 {
     uint32_t most = plan->target.ptx.sm == 87 ? 32 : 64;
     return !marlin_has_producer(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
 }
 
-static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
+static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_tile *v)
 {
     const struct candidate *c = &candidates[i];
-    *v = (ptxgen_marlin_variant){.tile_m = c->tile_m,
+    *v = (ptxgen_tile){.tile_m = c->tile_m,
                                  .warp_n = c->warp_n,
                                  .wn = c->wn,
                                  .wk = c->wk,
@@ -338,7 +338,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
     return complete(&plan->spec, &plan->target, v);
 }
 
-bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *v)
+bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_tile *v)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
         bool fits = candidates[i].tile_m == 8 || !plan->spec.max_m ||
@@ -350,7 +350,7 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
 }
 
 /* The cost of one row of tiles; for the widest tile, which serves any M, the cost of a feature. */
-static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
 {
     if (v->tile_m == MOST_ROWS)
         return step_cost(limits_of(plan, v), true, v) * MARLIN_STRIP / marlin_tile_n(v);
@@ -358,11 +358,11 @@ static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marl
 }
 
 static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m,
-                        ptxgen_marlin_variant *best)
+                        ptxgen_tile *best)
 {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < CANDIDATES; i++) {
-        ptxgen_marlin_variant v;
+        ptxgen_tile v;
         if (candidates[i].tile_m != tile_m || candidates[i].cluster || !make_candidate(plan, i, &v))
             continue;
         uint64_t time = candidate_cost(plan, &v);
@@ -379,8 +379,8 @@ static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
         const struct candidate *c = &candidates[i];
-        ptxgen_marlin_variant v;
-        if (c->kind == PTXGEN_MARLIN_WGMMA && c->tile_m == tile_m && (c->cluster || !clusters) &&
+        ptxgen_tile v;
+        if (c->kind == PTXGEN_WGMMA && c->tile_m == tile_m && (c->cluster || !clusters) &&
             make_candidate(plan, i, &v))
             plan->variants[plan->variant_count++] = v;
     }
@@ -487,14 +487,14 @@ ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec, const ptxg
 }
 
 /* A few tokens more than a tile has may be cheaper in two tiles than in half of a larger tile. */
-const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m)
+const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m)
 {
     if (!marlin_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
     for (uint32_t i = 0; i < plan->tuned_count; i++)
         if (m <= plan->tuned[i].to_m)
             return &plan->variants[plan->tuned[i].variant];
-    const ptxgen_marlin_variant *best = NULL;
+    const ptxgen_tile *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         uint64_t time = cost(plan, &plan->variants[i], m < INT32_MAX ? m : INT32_MAX);
@@ -515,36 +515,36 @@ static const struct {
     uint16_t tile_n;
     char name[27];
 } entries[] = {
-    {PTXGEN_MARLIN_WGMMA, 32, 21, 64, "marlin_wgmma_m32_n64_c2"},
-    {PTXGEN_MARLIN_WGMMA, 64, 21, 64, "marlin_wgmma_m64_n64_c2"},
-    {PTXGEN_MARLIN_WGMMA, 32, 0, 128, "marlin_wgmma_m32_n128"},
-    {PTXGEN_MARLIN_WGMMA, 32, 21, 128, "marlin_wgmma_m32_n128_c2"},
-    {PTXGEN_MARLIN_WGMMA, 32, 22, 128, "marlin_wgmma_m32_n128_c2x2"},
-    {PTXGEN_MARLIN_WGMMA, 32, 0, 192, "marlin_wgmma_m32_n192"},
-    {PTXGEN_MARLIN_WGMMA, 48, 0, 256, "marlin_wgmma_m48_n256"},
-    {PTXGEN_MARLIN_WGMMA, 64, 0, 128, "marlin_wgmma_m64_n128"},
-    {PTXGEN_MARLIN_WGMMA, 64, 21, 128, "marlin_wgmma_m64_n128_c2"},
-    {PTXGEN_MARLIN_WGMMA, 64, 0, 256, "marlin_wgmma_m64_n256"},
-    {PTXGEN_MARLIN_WGMMA, 96, 0, 256, "marlin_wgmma_m96_n256"},
-    {PTXGEN_MARLIN_WGMMA, 96, 21, 128, "marlin_wgmma_m96_n128_c2"},
-    {PTXGEN_MARLIN_WGMMA, 128, 0, 128, "marlin_wgmma_m128_n128"},
-    {PTXGEN_MARLIN_WGMMA, 128, 21, 128, "marlin_wgmma_m128_n128_c2"},
-    {PTXGEN_MARLIN_WGMMA, 128, 0, 256, "marlin_wgmma_m128_n256"},
-    {PTXGEN_MARLIN_WGMMA, 160, 0, 192, "marlin_wgmma_m160_n192"},
-    {PTXGEN_MARLIN_WGMMA, 160, 21, 128, "marlin_wgmma_m160_n128_c2"},
-    {PTXGEN_MARLIN_WGMMA, 192, 21, 128, "marlin_wgmma_m192_n128_c2"},
-    {PTXGEN_MARLIN_WGMMA, 0, 0, 0, "marlin_wgmma"},
-    {PTXGEN_MARLIN_BULK, 8, 0, 0, "marlin_bulk_m8"},
-    {PTXGEN_MARLIN_BULK, 16, 0, 0, "marlin_bulk_m16"},
-    {PTXGEN_MARLIN_BULK, 0, 0, 0, "marlin_bulk"},
-    {PTXGEN_MARLIN_MMA, 8, 0, 0, "marlin_m8"},
-    {PTXGEN_MARLIN_MMA, 16, 0, 0, "marlin_m16"},
-    {PTXGEN_MARLIN_MMA, 32, 0, 0, "marlin_m32"},
-    {PTXGEN_MARLIN_MMA, 64, 0, 0, "marlin_m64"},
-    {PTXGEN_MARLIN_MMA, 128, 0, 0, "marlin_m128"},
+    {PTXGEN_WGMMA, 32, 21, 64, "marlin_wgmma_m32_n64_c2"},
+    {PTXGEN_WGMMA, 64, 21, 64, "marlin_wgmma_m64_n64_c2"},
+    {PTXGEN_WGMMA, 32, 0, 128, "marlin_wgmma_m32_n128"},
+    {PTXGEN_WGMMA, 32, 21, 128, "marlin_wgmma_m32_n128_c2"},
+    {PTXGEN_WGMMA, 32, 22, 128, "marlin_wgmma_m32_n128_c2x2"},
+    {PTXGEN_WGMMA, 32, 0, 192, "marlin_wgmma_m32_n192"},
+    {PTXGEN_WGMMA, 48, 0, 256, "marlin_wgmma_m48_n256"},
+    {PTXGEN_WGMMA, 64, 0, 128, "marlin_wgmma_m64_n128"},
+    {PTXGEN_WGMMA, 64, 21, 128, "marlin_wgmma_m64_n128_c2"},
+    {PTXGEN_WGMMA, 64, 0, 256, "marlin_wgmma_m64_n256"},
+    {PTXGEN_WGMMA, 96, 0, 256, "marlin_wgmma_m96_n256"},
+    {PTXGEN_WGMMA, 96, 21, 128, "marlin_wgmma_m96_n128_c2"},
+    {PTXGEN_WGMMA, 128, 0, 128, "marlin_wgmma_m128_n128"},
+    {PTXGEN_WGMMA, 128, 21, 128, "marlin_wgmma_m128_n128_c2"},
+    {PTXGEN_WGMMA, 128, 0, 256, "marlin_wgmma_m128_n256"},
+    {PTXGEN_WGMMA, 160, 0, 192, "marlin_wgmma_m160_n192"},
+    {PTXGEN_WGMMA, 160, 21, 128, "marlin_wgmma_m160_n128_c2"},
+    {PTXGEN_WGMMA, 192, 21, 128, "marlin_wgmma_m192_n128_c2"},
+    {PTXGEN_WGMMA, 0, 0, 0, "marlin_wgmma"},
+    {PTXGEN_BULK, 8, 0, 0, "marlin_bulk_m8"},
+    {PTXGEN_BULK, 16, 0, 0, "marlin_bulk_m16"},
+    {PTXGEN_BULK, 0, 0, 0, "marlin_bulk"},
+    {PTXGEN_MMA, 8, 0, 0, "marlin_m8"},
+    {PTXGEN_MMA, 16, 0, 0, "marlin_m16"},
+    {PTXGEN_MMA, 32, 0, 0, "marlin_m32"},
+    {PTXGEN_MMA, 64, 0, 0, "marlin_m64"},
+    {PTXGEN_MMA, 128, 0, 0, "marlin_m128"},
 };
 
-static bool is_entry_of(size_t i, const ptxgen_marlin_variant *v)
+static bool is_entry_of(size_t i, const ptxgen_tile *v)
 {
     uint32_t clusters = v->cluster ? 10 * v->cluster + v->ctas : 0;
     return entries[i].kind == v->kind && (!entries[i].tile_m || entries[i].tile_m == v->tile_m) &&
@@ -552,7 +552,7 @@ static bool is_entry_of(size_t i, const ptxgen_marlin_variant *v)
             (entries[i].tile_n == marlin_tile_n(v) && entries[i].clusters == clusters));
 }
 
-const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
+const char *ptxgen_marlin_entry(const ptxgen_tile *variant)
 {
     if (!variant)
         return NULL;
@@ -564,7 +564,7 @@ const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
 
 /* ---- a launch's division of work ---- */
 
-ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_tile *v,
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err)
 {
     uint32_t stages = marlin_stages_along_k(&plan->spec, v);

@@ -28,7 +28,7 @@ static const double activation_error = 0x1p-20;     /* of gemm/activation.h, rel
 /*
  * mma steps of a group whose sums are scaled; 0 where sums are not scaled or there are no groups.
  */
-static uint32_t group_mmas_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static uint32_t group_mmas_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t rows = marlin_scale_rows(s);
     uint32_t most = marlin_scales_stages(s, v) ? v->steps * MARLIN_STEP : MARLIN_STEP;
@@ -40,7 +40,7 @@ static uint32_t group_mmas_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_v
  * those of a packed group and then the groups; then the warps along K; then the CTAs that share the
  * tile, of which there is at most one for each stage.
  */
-static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t stage_steps = v->wk * v->steps;
     uint32_t stages = (marlin_steps(s) + stage_steps - 1) / stage_steps;
@@ -128,7 +128,7 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
                                         const ptxgen_marlin_operands *o)
 {
     const ptxgen_marlin_spec *s = &plan->spec;
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, o->m ? o->m : 1);
+    const ptxgen_tile *v = ptxgen_marlin_choose(plan, o->m ? o->m : 1);
     ptxgen_element type = (ptxgen_element)s->type;
     double code_cut = marlin_corrects_sums(s, v) && type == PTXGEN_F16 ? cut_of_code : 0;
     return (struct marlin_problem){

@@ -7,7 +7,7 @@
 
 enum { MOST_THREADS = 1024 };
 
-static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *err)
+static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
 {
     bool wgmma = marlin_is_wgmma(v);
     const struct plan_number numbers[] = {
@@ -50,7 +50,7 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile,
+ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *tile,
                                      ptxgen_error *err)
 {
     if (!marlin_is_plan(plan) || !tile)
@@ -59,7 +59,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     ptxgen_status status = check_tile(tile, err);
     if (status != PTXGEN_OK)
         return status;
-    ptxgen_marlin_variant v = *tile;
+    ptxgen_tile v = *tile;
     uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
     bool whole = marlin_steps(&plan->spec) % steps == 0;
     if (marlin_has_producer(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
@@ -96,37 +96,45 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
 
 /* ---- tiles that were measured ---- */
 
-/* The names of a tile's numbers, which are the members of a variant before its sizes. */
+/* The numbers by which the table says a tile. */
 static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
                                     "steps",  "ctas",   "pass_m", "kind", "cluster", NULL};
-enum { TILE_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
-_Static_assert(TILE_BYTES == offsetof(ptxgen_marlin_variant, shared_bytes), "names of all numbers");
-_Static_assert(TILE_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a tile holds them");
+enum { NUMBERS_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
+_Static_assert(NUMBERS_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a range holds them");
 
-static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
+static void write_numbers(ptxgen_tile *v, uint32_t numbers[PTXGEN_TILE_NUMBERS])
 {
-    ptxgen_marlin_variant v;
+    memset(numbers, 0, sizeof(uint32_t) * PTXGEN_TILE_NUMBERS);
+    for (size_t i = 0; names[i]; i++)
+        numbers[i] = *ptxgen_tile_member(v, names[i]);
+}
+
+static bool candidate(const void *plan, size_t index, uint32_t numbers[PTXGEN_TILE_NUMBERS])
+{
+    ptxgen_tile v;
     if (!marlin_candidate(plan, index, &v))
         return false;
-    memset(tile, 0, sizeof(uint32_t) * PTXGEN_TILE_NUMBERS);
-    memcpy(tile, &v, TILE_BYTES);
+    write_numbers(&v, numbers);
     return true;
 }
 
 static ptxgen_status find_candidate(const ptxgen_marlin_plan *plan, const ptxgen_tuned_range *range,
-                                    ptxgen_marlin_variant *v, ptxgen_error *err)
+                                    ptxgen_tile *v, ptxgen_error *err)
 {
-    for (size_t i = 0; marlin_candidate(plan, i, v); i++)
-        if (memcmp(v, range->tile, TILE_BYTES) == 0)
+    uint32_t numbers[PTXGEN_TILE_NUMBERS];
+    for (size_t i = 0; marlin_candidate(plan, i, v); i++) {
+        write_numbers(v, numbers);
+        if (memcmp(numbers, range->tile, NUMBERS_BYTES) == 0)
             return PTXGEN_OK;
+    }
     return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                        "marlin: the tile for M up to %u is none that this plan may have",
                        range->to_m);
 }
 
 /* The index of the variant that has the same entry as `v`; `count` if there is none. */
-static uint32_t find_entry(const ptxgen_marlin_variant *variants, uint32_t count,
-                           const ptxgen_marlin_variant *v)
+static uint32_t find_entry(const ptxgen_tile *variants, uint32_t count,
+                           const ptxgen_tile *v)
 {
     uint32_t i = 0;
     while (i < count && strcmp(ptxgen_marlin_entry(&variants[i]), ptxgen_marlin_entry(v)) != 0)
@@ -135,11 +143,11 @@ static uint32_t find_entry(const ptxgen_marlin_variant *variants, uint32_t count
 }
 
 /* Inserts a variant into the plan, in the order of rising tile_m and then tile_n. */
-static void add_variant(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+static void add_variant(ptxgen_marlin_plan *plan, const ptxgen_tile *v)
 {
     uint32_t at = plan->variant_count++;
     for (; at > 0; at--) {
-        const ptxgen_marlin_variant *before = &plan->variants[at - 1];
+        const ptxgen_tile *before = &plan->variants[at - 1];
         if (before->tile_m < v->tile_m ||
             (before->tile_m == v->tile_m && marlin_tile_n(before) <= marlin_tile_n(v)))
             break;
@@ -148,7 +156,7 @@ static void add_variant(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v
     plan->variants[at] = *v;
 }
 
-static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *v,
                               ptxgen_error *err)
 {
     uint32_t at = find_entry(plan->variants, plan->variant_count, v);
@@ -168,7 +176,7 @@ static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_vari
 static void add_own(ptxgen_marlin_plan *plan, const ptxgen_marlin_plan *own, uint64_t m)
 {
     enum { MOST_PROBED = 16384 };
-    const ptxgen_marlin_variant *v;
+    const ptxgen_tile *v;
     for (m++; m <= MOST_PROBED && (v = ptxgen_marlin_choose(own, m)); m += m / 8 + 1)
         if (plan->variant_count < PTXGEN_MARLIN_VARIANTS &&
             find_entry(plan->variants, plan->variant_count, v) == plan->variant_count)
@@ -180,7 +188,7 @@ static ptxgen_status use_ranges(void *tuned, const ptxgen_tuned_range *ranges, s
 {
     ptxgen_marlin_plan *plan = tuned;
     const ptxgen_marlin_plan own = *plan;
-    ptxgen_marlin_variant tiles[PTXGEN_TUNED_RANGES];
+    ptxgen_tile tiles[PTXGEN_TUNED_RANGES];
     ptxgen_status status = PTXGEN_OK;
     memset(plan->variants, 0, sizeof plan->variants);
     plan->variant_count = 0;
@@ -209,7 +217,7 @@ ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uin
     if (!marlin_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a plan that was made, and ctas, must be given");
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_marlin_choose(plan, m);
     struct marlin_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;
     if (v)

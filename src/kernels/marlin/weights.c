@@ -49,33 +49,33 @@ uint32_t marlin_stage_groups(const ptxgen_marlin_spec *s, uint32_t steps)
     return rows / MARLIN_STEP % steps ? steps : 1;
 }
 
-uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t steps = v->wk * v->steps * marlin_cluster(v);
     return (marlin_steps(s) + steps - 1) / steps;
 }
 
-static uint32_t warp_codes(const ptxgen_marlin_variant *v)
+static uint32_t warp_codes(const ptxgen_tile *v)
 {
     return v->steps * (v->warp_n / MARLIN_TILE) * MARLIN_TILE_BYTES;
 }
 
-static uint32_t a_bytes(const ptxgen_marlin_variant *v)
+static uint32_t a_bytes(const ptxgen_tile *v)
 {
     return gemm_operand_stage_bytes(v->tile_m, v->wk * v->steps);
 }
 
-static uint32_t scales_start(const ptxgen_marlin_variant *v)
+static uint32_t scales_start(const ptxgen_tile *v)
 {
     return a_bytes(v) + v->wn * v->wk * warp_codes(v);
 }
 
-static uint32_t zeros_start(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static uint32_t zeros_start(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return scales_start(v) + v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_SCALES_BYTES;
 }
 
-uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t zeros =
         s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_ZEROS_BYTES : 0;

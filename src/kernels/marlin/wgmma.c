@@ -171,7 +171,7 @@ static void load_weights(struct marlin_bulk *b, uint32_t i)
  */
 static uint32_t group_slices(const struct marlin_bulk *b)
 {
-    const ptxgen_marlin_variant *v = b->q.v;
+    const ptxgen_tile *v = b->q.v;
     if (group_strips(&b->q) > 1 || v->tile_m > 64)
         return 1;
     if (v->tile_m <= 32 || marlin_scales_stages(b->q.spec, v))
@@ -290,7 +290,7 @@ static void multiply_stage(struct marlin_bulk *b, ptx_pred release)
  * Whether registers are free to keep what the end of a part needs: with few tokens, or with two
  * warpgroups.
  */
-bool marlin_keeps_walk(const ptxgen_marlin_variant *v)
+bool marlin_keeps_walk(const ptxgen_tile *v)
 {
     enum { FEW_ROWS = 32, TWO_GROUPS = 2 * MARLIN_WARPGROUP };
     return v->tile_m <= FEW_ROWS || (v->wn * v->wk <= TWO_GROUPS && v->ctas == 1);
@@ -455,7 +455,7 @@ static void begin_consumer(struct gemm *g)
 /* The other CTAs of a cluster have read this one's sums. */
 static void end_consumer(struct gemm *g)
 {
-    const ptxgen_marlin_variant *v = marlin_of(g)->v;
+    const ptxgen_tile *v = marlin_of(g)->v;
     if (!v->cluster || marlin_exchanges(v))
         return;
     ptx_barrier_cluster_arrive_relaxed(g->k);

@@ -39,7 +39,7 @@ static void locate(struct gemm *g, struct gemm_producer *p)
 static void issue_x(struct sparse24_product *q, const struct sparse24_producer *s, ptx_u32 stage)
 {
     ptx_kernel *k = q->g.k;
-    const ptxgen_sparse24_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     uint32_t columns = GEMM_BLOCK_BYTES / sparse24_element(q->spec);
     ptx_u32 at = sparse24_stage_of(q, stage);
     ptx_u32 column = ptx_mul_lo_u32(k, at, U32(v->wk * SPARSE24_STEP));
@@ -171,7 +171,7 @@ void sparse24_begin_ring(struct sparse24_product *q)
 /* Stages whose weights are copied before the kernel ahead has ended: the whole ring, or fewer. */
 static uint32_t stages_ahead(const struct sparse24_product *q)
 {
-    const ptxgen_sparse24_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     bool few = sparse24_exchanges(v) && v->tile_m >= 64;
     return few ? 256 / sparse24_tile_n(v) : q->g.ring.stages;
 }

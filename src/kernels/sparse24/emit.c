@@ -182,7 +182,7 @@ static void begin(struct sparse24_product *q)
 static void begin_cp_async(struct gemm *g)
 {
     struct sparse24_product *q = sparse24_of(g);
-    const ptxgen_sparse24_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     ptx_kernel *k = g->k;
     begin(q);
     sparse24_find_share(q);
@@ -237,8 +237,7 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .epilogue = epilogue,
                                              .end_consumer = end_consumer};
 
-static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
-                       ptx_module *module)
+static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
     bool wgmma = sparse24_is_wgmma(v);
     struct sparse24_product q = {.g = {.ops = wgmma ? &sparse24_wgmma_ops : &cp_async_ops,

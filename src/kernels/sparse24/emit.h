@@ -34,7 +34,7 @@ struct sparse24_product {
     struct gemm g;
     const ptxgen_sparse24_spec *spec;
     const ptxgen_sparse24_plan *plan;
-    const ptxgen_sparse24_variant *v;
+    const ptxgen_tile *v;
     ptx_u32 along_m, along_n, along_k; /* the warp's place in the CTA */
     ptx_u64 address[SPARSE24_M];       /* the 64-bit parameters that are used */
     ptx_u32 end_granule;               /* of the CTA, or its cluster */
@@ -76,17 +76,17 @@ static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
 /* ---- layout of a stage in shared memory: x, then the block of packed weights of each warp ---- */
 
 static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s,
-                                         const ptxgen_sparse24_variant *v)
+                                         const ptxgen_tile *v)
 {
     return v->wk * SPARSE24_STEP * sparse24_element(s) / GEMM_BLOCK_BYTES;
 }
 static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s,
-                                              const ptxgen_sparse24_variant *v)
+                                              const ptxgen_tile *v)
 {
     return gemm_operand_stage_bytes(v->tile_m, sparse24_x_blocks(s, v));
 }
 static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
-                                            const ptxgen_sparse24_variant *v)
+                                            const ptxgen_tile *v)
 {
     return sparse24_stage_x_bytes(s, v) + sparse24_tile_strips(v) * v->wk * sparse24_block_bytes(s);
 }

@@ -92,24 +92,24 @@ static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
 }
 
-static inline uint32_t sparse24_tile_n(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_tile_n(const ptxgen_tile *v)
 {
     return v->wm * v->wn * v->warp_n;
 }
 /* Strips of a tile. With mma.sp each warp copies one block, of wm · wn strips and wk steps. */
-static inline uint32_t sparse24_tile_strips(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_tile_strips(const ptxgen_tile *v)
 {
     return sparse24_tile_n(v) / SPARSE24_STRIP;
 }
-static inline uint32_t sparse24_threads(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_threads(const ptxgen_tile *v)
 {
     return 32 * v->wm * v->wn * v->wk;
 }
 /* Warps of a warpgroup. */
 enum { SPARSE24_WARPGROUP = 4 };
-static inline bool sparse24_is_wgmma(const ptxgen_sparse24_variant *v)
+static inline bool sparse24_is_wgmma(const ptxgen_tile *v)
 {
-    return v->kind == PTXGEN_SPARSE24_WGMMA;
+    return v->kind == PTXGEN_WGMMA;
 }
 /* Whether the target has wgmma.sp, which needs PTX 8.2; with an older driver sm_90a has mma.sp. */
 static inline bool sparse24_has_wgmma(const ptxgen_target *target)
@@ -118,62 +118,59 @@ static inline bool sparse24_has_wgmma(const ptxgen_target *target)
            (!target->ptx.max_ptx || target->ptx.max_ptx >= 82);
 }
 /* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
-static inline uint32_t sparse24_cta_threads(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_cta_threads(const ptxgen_tile *v)
 {
     return sparse24_threads(v) + (sparse24_is_wgmma(v) ? 32 * SPARSE24_WARPGROUP : 0);
 }
 /* Tiles of 16 features of a warp, and tokens of a warp. */
-static inline uint32_t sparse24_warp_tiles(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_warp_tiles(const ptxgen_tile *v)
 {
     return v->wm * v->warp_n / SPARSE24_TILE;
 }
-static inline uint32_t sparse24_warp_m(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_warp_m(const ptxgen_tile *v)
 {
     return v->tile_m / v->wm;
 }
 /* Whether each warp finishes its own sums alone, because no other warp has sums of its outputs. */
-static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
+static inline bool sparse24_warps_are_alone(const ptxgen_tile *v)
 {
     return v->wk == 1 && v->cluster == 1 && !sparse24_is_wgmma(v);
 }
-static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_sums_bytes(const ptxgen_tile *v)
 {
     return sparse24_warps_are_alone(v)
                ? gemm_sums_alone_bytes(v->wm * v->warp_n, v->pass_m, v->wm * v->wn)
                : gemm_sums_bytes(sparse24_tile_n(v), v->pass_m, v->wk);
 }
 /* Whether the two CTAs of a cluster exchange sums, and each finishes half of the tokens. */
-static inline bool sparse24_exchanges(const ptxgen_sparse24_variant *v)
+static inline bool sparse24_exchanges(const ptxgen_tile *v)
 {
     return sparse24_is_wgmma(v) && v->cluster > 1;
 }
-static inline uint32_t sparse24_finished_rows(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_finished_rows(const ptxgen_tile *v)
 {
     return sparse24_exchanges(v) ? v->tile_m / 2 : v->tile_m;
 }
 /* Accumulators of a thread, divided by four. */
-static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_fragments(const ptxgen_tile *v)
 {
     return sparse24_warp_tiles(v) * (sparse24_warp_m(v) / 8);
 }
 /* Whether registers are few: five warps a scheduler leave each thread 96, and sums take 64. */
-static inline bool sparse24_has_few_registers(const ptxgen_sparse24_variant *v)
+static inline bool sparse24_has_few_registers(const ptxgen_tile *v)
 {
     return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
 }
-static inline uint32_t sparse24_tiles_n(const ptxgen_sparse24_spec *s,
-                                        const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_tiles_n(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     return (sparse24_strips(s) + sparse24_tile_strips(v) - 1) / sparse24_tile_strips(v);
 }
-static inline uint32_t sparse24_stages_along_k(const ptxgen_sparse24_spec *s,
-                                               const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_stages_along_k(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     return (sparse24_steps(s) + v->wk - 1) / v->wk;
 }
 /* Stages along K of one CTA of a cluster. */
-static inline uint32_t sparse24_own_stages(const ptxgen_sparse24_spec *s,
-                                           const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_own_stages(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     return sparse24_stages_along_k(s, v) / v->cluster;
 }
@@ -201,9 +198,9 @@ struct sparse24_schedule {
     uint64_t partials, aligned; /* offsets */
     uint64_t workspace_bytes;   /* without an aligned x: `aligned`, or 0 where nothing is needed */
 };
-ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
-                                     const ptxgen_sparse24_variant *variant, uint64_t m,
-                                     struct sparse24_schedule *schedule, ptxgen_error *err);
+ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan, const ptxgen_tile *variant,
+                                     uint64_t m, struct sparse24_schedule *schedule,
+                                     ptxgen_error *err);
 
 /* Whether ptxgen_sparse24_make_plan has filled the plan; the variants of tier 1 are dense's. */
 static inline bool sparse24_is_plan(const ptxgen_sparse24_plan *p)

@@ -52,7 +52,7 @@ void sparse24_output_begin(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
     const ptxgen_sparse24_spec *s = q->spec;
-    const ptxgen_sparse24_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
     q->output = (struct gemm_epilogue){
         .k = k,

@@ -93,7 +93,7 @@ ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error
 
 /* ---- tiles ---- */
 
-static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
+static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     uint32_t barriers = sparse24_is_wgmma(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
     if (sparse24_exchanges(v))
@@ -103,7 +103,7 @@ static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
 }
 
 static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                 ptxgen_sparse24_variant *v)
+                 ptxgen_tile *v)
 {
     v->shared_bytes = shared_bytes(s, v);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
@@ -112,7 +112,7 @@ static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
 
 /* Chooses as many stages as fit; false if too few fit. */
 static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                        ptxgen_sparse24_variant *v)
+                        ptxgen_tile *v)
 {
     for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
         if (fits(s, target, v))
@@ -127,7 +127,7 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
  * nanosecond by cp.async, 90 in bulk, but 62 while weights are read from memory), and multiplying
  * (2200 dense multiply-adds of 16 bits a nanosecond). Bulk copies add a little for the L2.
  */
-static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_tile *v,
                           uint64_t busy, uint64_t units)
 {
     uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
@@ -141,7 +141,7 @@ static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_v
 }
 
 /* The time of the CTA with the most work, of `units` CTAs, for whole tiles. */
-static uint64_t whole_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+static uint64_t whole_cost(const ptxgen_sparse24_spec *s, const ptxgen_tile *v,
                            uint64_t tiles, uint64_t units)
 {
     uint64_t step = step_cost(s, v, tiles < units ? tiles : units, units);
@@ -149,7 +149,7 @@ static uint64_t whole_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_
 }
 
 /* The same time for divided tiles: the fix-up takes 2500 ns, and more for more tokens. */
-static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_tile *v,
                              uint64_t tiles, uint64_t units)
 {
     return tiles * sparse24_steps(s) * step_cost(s, v, 1, 1) / units + 2500000 +
@@ -160,7 +160,7 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
  * Whether tiles are whole. A single row of tiles is also whole where it has fewer tiles than there
  * are multiprocessors, but enough to read the weights as fast as memory gives them.
  */
-static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_tile *v,
                         uint64_t tiles, uint32_t units)
 {
     if (v->cluster > 1 || gemm_deals_whole(tiles, units))
@@ -175,7 +175,7 @@ static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_var
  * ns where their CTAs exchange sums.
  */
 static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                         const ptxgen_sparse24_variant *v)
+                         const ptxgen_tile *v)
 {
     uint64_t tiles = sparse24_tiles_n(s, v);
     uint32_t units = target->multiprocessors / v->cluster;
@@ -192,7 +192,7 @@ static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *tar
  * The cost of one row of tiles. Where the target has bulk copies, cp.async costs a thirtieth more.
  */
 static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                     const ptxgen_sparse24_variant *v)
+                     const ptxgen_tile *v)
 {
     uint64_t row = row_cost(s, target, v);
     return sparse24_is_wgmma(v) || !sparse24_has_wgmma(target) ? row : row + row / 32;
@@ -200,7 +200,7 @@ static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
 
 /* The cost for many rows of tiles: the time of a step of 32 features. */
 static uint64_t cost_of_many(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                             const ptxgen_sparse24_variant *v)
+                             const ptxgen_tile *v)
 {
     (void)target;
     return step_cost(s, v, 1, 1) / sparse24_tile_strips(v);
@@ -212,7 +212,7 @@ static uint64_t cost_of_many(const ptxgen_sparse24_spec *s, const ptxgen_target 
  * of a tile waits for all threads that have not exited, and a producer that goes on to the next
  * tile would not arrive.
  */
-static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
     uint32_t clusters = p->target.multiprocessors / v->cluster;
     return v->cluster == 1 ||
@@ -224,7 +224,7 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_var
 /*
  * Whether warpgroups can divide K: a bulk copy brings whole blocks, and no zeros past the end of K.
  */
-static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
     return !sparse24_is_wgmma(v) || sparse24_steps(&p->spec) % v->wk == 0;
 }
@@ -233,48 +233,48 @@ static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse2
  * Candidates, in the order of their tokens. Of the candidates with equally many tokens the cheapest
  * is used, and of equally cheap ones the first.
  */
-static const ptxgen_sparse24_variant candidates[] = {
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 8, .wm = 1, .wn = 4, .wk = 4, .warp_n = 16,
+static const ptxgen_tile candidates[] = {
+    {.kind = PTXGEN_WGMMA, .tile_m = 8, .wm = 1, .wn = 4, .wk = 4, .warp_n = 16,
      .cluster = 1, .pass_m = 8},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 8, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 8, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
      .cluster = 1, .pass_m = 8},
     {.tile_m = 8, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 8},
     {.tile_m = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_m = 8},
     {.tile_m = 8, .wm = 1, .wn = 4, .wk = 2, .cluster = 1, .pass_m = 8},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 16, .wm = 1, .wn = 4, .wk = 2, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 16, .wm = 1, .wn = 4, .wk = 2, .warp_n = 16,
      .cluster = 1, .pass_m = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 16, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 16, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
      .cluster = 1, .pass_m = 16},
     {.tile_m = 16, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 16},
     {.tile_m = 16, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_m = 16},
     {.tile_m = 16, .wm = 1, .wn = 4, .wk = 2, .cluster = 1, .pass_m = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wm = 1, .wn = 4, .wk = 2, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .wm = 1, .wn = 4, .wk = 2, .warp_n = 16,
      .cluster = 1, .pass_m = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
      .cluster = 1, .pass_m = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 32, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
      .cluster = 2, .pass_m = 16},
     {.tile_m = 32, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 32},
     {.tile_m = 32, .wm = 1, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
      .cluster = 1, .pass_m = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
      .cluster = 1, .pass_m = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
      .cluster = 2, .pass_m = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 64, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
      .cluster = 2, .pass_m = 16},
     {.tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .cluster = 2, .pass_m = 64},
     {.tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 16},
     {.tile_m = 64, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 16},
     {.tile_m = 64, .wm = 1, .wn = 2, .wk = 1, .cluster = 1, .pass_m = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
+    {.kind = PTXGEN_WGMMA, .tile_m = 128, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
      .cluster = 1, .pass_m = 32},
 };
 
 /* Candidates for any number of tokens. */
-static const ptxgen_sparse24_variant many[] = {
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wm = 1, .wn = 16, .wk = 1, .warp_n = 16,
+static const ptxgen_tile many[] = {
+    {.kind = PTXGEN_WGMMA, .tile_m = 128, .wm = 1, .wn = 16, .wk = 1, .warp_n = 16,
      .cluster = 1, .pass_m = 16},
     {.tile_m = 128, .wm = 2, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 8},
     {.tile_m = 128, .wm = 1, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 16},
@@ -284,14 +284,14 @@ static const ptxgen_sparse24_variant many[] = {
  * Whether ptxas spills registers of the tile: for sm_90 and sm_100, in tiles of s8 with two warps
  * along M, where K has one step or there is one row of tiles.
  */
-static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
     return sparse24_is_s8(&p->spec) && v->wm == 2 && !sparse24_is_wgmma(v) &&
            (sparse24_steps(&p->spec) == 1 || sparse24_tiles_n(&p->spec, v) == 1);
 }
 
 /* Whether the target has the instructions and the shared memory that the tile needs. */
-static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
     bool wgmma = sparse24_has_wgmma(&p->target);
     bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_m < WGMMA_ROWS;
@@ -299,10 +299,10 @@ static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_varia
 }
 
 struct choice {
-    const ptxgen_sparse24_variant *among;
+    const ptxgen_tile *among;
     size_t count;
     uint64_t (*cost)(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                     const ptxgen_sparse24_variant *v);
+                     const ptxgen_tile *v);
 };
 
 /* Makes the cheapest candidate for `tile_m` tokens the plan's next variant. */
@@ -311,7 +311,7 @@ static bool choose_tile(ptxgen_sparse24_plan *p, uint32_t tile_m, const struct c
     const ptxgen_sparse24_spec *s = &p->spec;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < c->count; i++) {
-        ptxgen_sparse24_variant v = c->among[i];
+        ptxgen_tile v = c->among[i];
         v.warp_n = v.warp_n ? v.warp_n : SPARSE24_STRIP;
         if (v.tile_m != tile_m || !is_usable(p, &v) || !fill_stages(s, &p->target, &v) ||
             c->cost(s, &p->target, &v) >= least)
@@ -371,12 +371,12 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
 
 /* ---- tiles of the caller's choice ---- */
 
-static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *err)
+static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
 {
     bool wgmma = sparse24_is_wgmma(v);
     uint32_t most_pass = sparse24_finished_rows(v) / (v->wm == 2 ? 2 : 1);
     const struct plan_number numbers[] = {
-        {"kind", v->kind, PTXGEN_SPARSE24_MMA, PTXGEN_SPARSE24_WGMMA, false},
+        {"kind", v->kind, PTXGEN_MMA, PTXGEN_WGMMA, false},
         {"tile_m", v->tile_m, sparse24_exchanges(v) ? 16 : 8, MOST_ROWS, true},
         {"wm", v->wm, 1, wgmma ? 1 : SPARSE24_MOST_WM, true},
         {"wn", v->wn, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
@@ -398,7 +398,7 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
 }
 
 ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
-                                       const ptxgen_sparse24_variant *tile, ptxgen_error *err)
+                                       const ptxgen_tile *tile, ptxgen_error *err)
 {
     if (!sparse24_is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -406,7 +406,7 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     if (sparse24_tier(&plan->spec) == 1)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: the tiles of tier 1 are dense's, not of this family");
-    ptxgen_sparse24_variant v = *tile;
+    ptxgen_tile v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.cluster = tile->cluster ? tile->cluster : 1;
     v.warp_n = tile->warp_n ? tile->warp_n : SPARSE24_STRIP;
@@ -440,7 +440,7 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
 
 /* ---- what serves a launch ---- */
 
-const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t m)
+const ptxgen_tile *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t m)
 {
     if (!sparse24_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
@@ -460,7 +460,7 @@ void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char 
         snprintf(text, size, "%s%s", serves ? "w is inflated first; " : "", dense);
         return;
     }
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, m);
     if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
         return;
     int length = snprintf(text, size,
@@ -471,7 +471,7 @@ void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char 
         snprintf(text + length, size - (size_t)length, "; %u CTAs divide K", v->cluster);
 }
 
-const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
+const char *ptxgen_sparse24_entry(const ptxgen_tile *variant)
 {
     static const char *const mma[] = {"sparse24_m8", "sparse24_m16", "sparse24_m32", "sparse24_m64",
                                       "sparse24_m128"};
@@ -489,7 +489,7 @@ const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
 }
 
 ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
-                                     const ptxgen_sparse24_variant *v, uint64_t m,
+                                     const ptxgen_tile *v, uint64_t m,
                                      struct sparse24_schedule *schedule, ptxgen_error *err)
 {
     uint32_t stages = sparse24_own_stages(&plan->spec, v);
@@ -529,7 +529,7 @@ ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                            "sparse24: a plan that was made, and ctas, must be given");
     if (sparse24_tier(&plan->spec) == 1)
         return ptxgen_dense_ctas(&plan->dense, m, ctas, err);
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, m);
     struct sparse24_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;
     if (v)

@@ -21,7 +21,7 @@ static const double activation_error = 0x1p-20; /* of gemm/activation.h, relativ
  * then the warps along K, then the CTAs that share the tile, of which there is at most one for each
  * stage.
  */
-static unsigned depth_of(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
+static unsigned depth_of(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     uint32_t stages = sparse24_stages_along_k(s, v);
     return MMA_DEPTH * stages * sparse24_mmas(s) + v->wk * v->cluster - 1 + stages - 1;

@@ -193,7 +193,7 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
 static void begin(struct gemm *g)
 {
     struct sparse24_product *q = sparse24_of(g);
-    const ptxgen_sparse24_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     ptx_kernel *k = g->k;
     sparse24_load_params(q);
     g->at = gemm_find_threads(k);

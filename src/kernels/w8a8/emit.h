@@ -193,7 +193,7 @@ struct product {
     struct gemm g;
     const ptxgen_w8a8_plan *plan;
     const ptxgen_w8a8_spec *spec;
-    const ptxgen_w8a8_variant *v;
+    const ptxgen_tile *v;
     bool wide;                         /* the work type is f64 */
     ptx_u32 along_n, along_m, along_k; /* the warp's place */
     ptx_u64 address[W8A8_X_STRIDE];    /* those parameters of 64 bits that are used */

@@ -13,9 +13,9 @@
 
 #include <stdbool.h>
 
-static inline bool w8a8_is_wgmma(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_is_wgmma(const ptxgen_tile *v)
 {
-    return v->kind == PTXGEN_W8A8_WGMMA;
+    return v->kind == PTXGEN_WGMMA;
 }
 
 enum {
@@ -139,17 +139,17 @@ static inline bool w8a8_has_wgmma(const ptxgen_target *target)
 /* ---- a variant's tile ---- */
 
 /* Bytes of K in a stage: a block for each warp along K. */
-static inline uint32_t w8a8_depth(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_depth(const ptxgen_tile *v)
 {
     return v->wk * W8A8_BLOCK;
 }
 /* Stages of a tile along K. */
-static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
     return spec->k / w8a8_depth(v) + (spec->k % w8a8_depth(v) != 0);
 }
 /* Tiles of few tokens serve launches of no more tokens: one tile along M. */
-static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_takes_all_tokens(const ptxgen_tile *v)
 {
     return v->tile_m <= 64;
 }
@@ -162,7 +162,7 @@ static inline bool w8a8_copies_directly(const ptxgen_w8a8_plan *plan)
 {
     return plan->copy_bytes >= 4;
 }
-static inline bool w8a8_aligns(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline bool w8a8_aligns(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     enum { FEW_TOKENS = 32 };
     return plan->copy_bytes < GEMM_CHUNK_BYTES &&
@@ -178,66 +178,66 @@ static inline uint32_t w8a8_align_columns(const ptxgen_w8a8_plan *plan)
     return (plan->spec.k + element - 1) / element;
 }
 /* Bytes of w that a tile copies at once, and bytes between the rows that the tile reads. */
-static inline uint32_t w8a8_copy_bytes(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_copy_bytes(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return w8a8_aligns(plan, v) ? GEMM_CHUNK_BYTES : plan->copy_bytes;
 }
-static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return w8a8_aligns(plan, v) ? (uint32_t)gemm_aligned_bytes(plan->spec.k, 1)
                                 : w8a8_w_stride(&plan->spec);
 }
 /* Stages of K of one CTA; the two CTAs of a cluster have half each. */
-static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
     return w8a8_steps(spec, v) / v->cluster;
 }
 /* Whether tokens are the M of wgmma and features its N. */
-static inline bool w8a8_tokens_are_m(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_tokens_are_m(const ptxgen_tile *v)
 {
     return w8a8_is_wgmma(v) && (v->tile_m == 64 || v->tile_m == 128);
 }
 /* The N of wgmma, where it is features, and where it is tokens. */
-static inline uint32_t w8a8_group_features(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_group_features(const ptxgen_tile *v)
 {
     return v->tile_n / v->wn;
 }
-static inline uint32_t w8a8_group_tokens(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_group_tokens(const ptxgen_tile *v)
 {
     return v->tile_m / v->wm;
 }
 /* Warps along K. With wgmma, wk is the blocks of K in a stage, and every warp multiplies all. */
-static inline uint32_t w8a8_warps_along_k(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_warps_along_k(const ptxgen_tile *v)
 {
     return w8a8_is_wgmma(v) ? 1 : v->wk;
 }
 /* Whether boxes of codes have only the tokens of the launch. */
-static inline bool w8a8_copies_present_tokens(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_copies_present_tokens(const ptxgen_tile *v)
 {
     return w8a8_is_wgmma(v) && v->tile_m <= 128;
 }
 /* Whether one producer warp copies weights and another codes. */
-static inline bool w8a8_has_two_producers(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_has_two_producers(const ptxgen_tile *v)
 {
     return w8a8_is_wgmma(v) && v->tile_m < 64;
 }
 /* The consumer threads of a CTA. */
-static inline uint32_t w8a8_consumer_threads(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_consumer_threads(const ptxgen_tile *v)
 {
     return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
 /* Whether consumer warpgroups need registers of the producer's. */
-static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_moves_registers(const ptxgen_tile *v)
 {
     return w8a8_is_wgmma(v) && !w8a8_tokens_are_m(v) && v->wn * v->wm == 16;
 }
-static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_threads(const ptxgen_tile *v)
 {
     uint32_t producers = w8a8_moves_registers(v) ? 128 : w8a8_has_two_producers(v) ? 64 : 32;
     return w8a8_consumer_threads(v) + (w8a8_is_wgmma(v) ? producers : 0);
 }
 /* Whether tiles, of launches with one tile along M, are dealt out whole. */
-static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return v->fused || w8a8_is_wgmma(v) || v->cluster > 1 ||
            gemm_deals_whole(v->blocks_n, plan->target.multiprocessors);
@@ -246,13 +246,13 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8
  * Whether CTAs that all read the same codes begin at different stages: in a row of whole tiles each
  * CTA begins at a stage of its own along K, and goes on from the start of K after the end.
  */
-static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !w8a8_is_wgmma(v) &&
            (v->fused || v->wk > 1);
 }
 /* Tokens in the products: a fused tile multiplies 8 however few tokens it has. */
-static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_columns(const ptxgen_tile *v)
 {
     return v->tile_m < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tile_m;
 }
@@ -260,13 +260,13 @@ static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
  * Blocks of features are multiples of eight, so that outputs are written 16 bytes at a time. Fused
  * CTAs write few outputs; their blocks are multiples of one, for an even share of w.
  */
-static inline uint32_t w8a8_block_unit(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_block_unit(const ptxgen_tile *v)
 {
     return v->fused ? 1 : 8;
 }
 /* Features of the largest block. */
 static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec,
-                                          const ptxgen_w8a8_variant *v)
+                                          const ptxgen_tile *v)
 {
     uint32_t unit = w8a8_block_unit(v), units = spec->n / unit + (spec->n % unit != 0);
     return unit * (units / v->blocks_n + (units % v->blocks_n != 0));
@@ -277,7 +277,7 @@ static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec,
  * block in the stage are not used.
  */
 static inline uint32_t w8a8_stage_features(const ptxgen_w8a8_spec *spec,
-                                           const ptxgen_w8a8_variant *v)
+                                           const ptxgen_tile *v)
 {
     if (!w8a8_is_wgmma(v))
         return v->tile_n;
@@ -285,7 +285,7 @@ static inline uint32_t w8a8_stage_features(const ptxgen_w8a8_spec *spec,
     uint32_t behind = v->wk * v->tile_m, least = v->tile_n > behind ? v->tile_n - behind : 0;
     return ((most > least ? most : least) + 7) / 8 * 8;
 }
-static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
     return (w8a8_stage_features(spec, v) + (v->fused ? 0 : v->tile_m)) * w8a8_depth(v);
 }
@@ -294,7 +294,7 @@ static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxg
  * ldmatrix has no bank conflicts.
  */
 static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
-                                            const ptxgen_w8a8_variant *v)
+                                            const ptxgen_tile *v)
 {
     return w8a8_steps(spec, v) * w8a8_depth(v) + 16;
 }
@@ -302,7 +302,7 @@ static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
  * Tokens whose sums are staged at once at the end of a tile. A cluster stages all tokens, because
  * its barriers are slow.
  */
-static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_pass_tokens(const ptxgen_tile *v)
 {
     if (w8a8_is_wgmma(v))
         return v->tile_m < 64 ? v->tile_m : 64;
@@ -310,14 +310,14 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 }
 
 /* Bytes of shared memory in which sums are staged. */
-static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_sums_bytes(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
         return 0;
     return gemm_sums_bytes(v->tile_n, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
 }
 /* Whether no CTA has more than one tile for any M. */
-static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return w8a8_takes_all_tokens(v) && v->blocks_n <= plan->target.multiprocessors / v->cluster;
 }
@@ -335,7 +335,7 @@ struct w8a8_prefetch {
 };
 enum { W8A8_LINE_BYTES = 128 };
 /* Whether launches of the variant may prefetch. */
-static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
            !w8a8_is_wgmma(v) && !v->fused;
@@ -372,7 +372,7 @@ struct w8a8_schedule {
     uint64_t workspace_bytes;
     struct w8a8_prefetch prefetch;
 };
-ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *variant,
+ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_tile *variant,
                             uint64_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
 /* The sentence for an m that no variant serves. */
 ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err);

@@ -72,7 +72,7 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
 /* ---- tiles ---- */
 
 /* Shared memory without the ring: staged sums, and a fused CTA's codes, ranges and scales. */
-static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant *v)
+static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_tile *v)
 {
     uint64_t bytes = w8a8_sums_bytes(v);
     if (v->fused)
@@ -82,7 +82,7 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
 }
 
 /* Bytes of a stage of the ring with its barriers. */
-static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     uint32_t barriers =
         w8a8_has_two_producers(v) ? gemm_ring_side_barrier_bytes(1) : gemm_ring_barrier_bytes(1);
@@ -90,7 +90,7 @@ static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
 }
 
 /* Gives the ring the shared memory that is left; false where that is below `least` stages. */
-static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_variant *v)
+static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_tile *v)
 {
     uint64_t fixed = fixed_bytes(&p->spec, v), all = p->target.shared_per_cta;
     if (fixed >= all)
@@ -107,7 +107,7 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
 }
 
 /* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
-static bool divides(const ptxgen_w8a8_variant *v)
+static bool divides(const ptxgen_tile *v)
 {
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
     return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 &&
@@ -116,7 +116,7 @@ static bool divides(const ptxgen_w8a8_variant *v)
 }
 
 /* Bytes of w that are in flight while a stage is multiplied, up to a limit that is enough. */
-static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
+static uint32_t bytes_ahead(const ptxgen_tile *v)
 {
     enum { ENOUGH = 60 * 1024 };
     uint32_t bytes = (v->stages - 3) * v->tile_n * w8a8_depth(v);
@@ -124,7 +124,7 @@ static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 }
 
 /* Bytes of shared memory that are written and read for each byte of K. */
-static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
+static uint32_t shared_traffic(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
         return (v->wm / 4 + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
@@ -133,7 +133,7 @@ static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
     return (v->wm + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
 }
 
-static bool is_better(const ptxgen_w8a8_variant *v, const ptxgen_w8a8_variant *than)
+static bool is_better(const ptxgen_tile *v, const ptxgen_tile *than)
 {
     if (bytes_ahead(v) != bytes_ahead(than))
         return bytes_ahead(v) > bytes_ahead(than);
@@ -145,13 +145,13 @@ static bool is_better(const ptxgen_w8a8_variant *v, const ptxgen_w8a8_variant *t
  * and warps along K let narrow tiles use all warps. Both make stages longer, so the first division
  * that keeps the memory busy is taken.
  */
-static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
+static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_tile *best)
 {
     static const uint32_t warps[][3] = {{2, 1, 4}, {4, 1, 2}, {2, 1, 4}, {1, 1, 8},
                                         {2, 4, 1}, {4, 2, 1}, {8, 1, 1}};
     bool found = false;
     for (size_t i = !best->fused; i < sizeof warps / sizeof *warps; i++) {
-        ptxgen_w8a8_variant v = *best;
+        ptxgen_tile v = *best;
         v.wn = warps[i][0];
         v.wm = warps[i][1];
         v.wk = warps[i][2];
@@ -169,7 +169,7 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
  * as few times as the largest tile allows.
  */
 static void divide_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t most_rows,
-                          ptxgen_w8a8_variant *v)
+                          ptxgen_tile *v)
 {
     uint32_t all = p->target.multiprocessors / parts, n = p->spec.n;
     uint32_t tiles = n / W8A8_TILE_ROWS + (n % W8A8_TILE_ROWS != 0);
@@ -184,13 +184,13 @@ static void divide_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t mo
         ;
 }
 
-static void divide_n(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_w8a8_variant *v)
+static void divide_n(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_tile *v)
 {
     v->tile_n = rows;
     v->blocks_n = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
 }
 
-static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint64_t m)
+static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
 {
     return (m + v->tile_m - 1) / v->tile_m * v->blocks_n;
 }
@@ -203,21 +203,21 @@ static bool has_clusters(const ptxgen_w8a8_plan *p)
 }
 
 /* The most features of even shares; where tokens are wgmma's M, no warpgroup has more than 64. */
-static uint32_t most_n_of(const ptxgen_w8a8_variant *v)
+static uint32_t most_n_of(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
         return MAX_TILE_N * LEAST_WGMMA_M / v->tile_m;
     return w8a8_is_wgmma(v) ? MAX_WGMMA_N : MAX_TILE_N;
 }
 
-static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     return w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES && !v->fused &&
            v->cluster == 1;
 }
 
 /* Warpgroups have all tokens and few features each, so that all end the tile soon. */
-static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { FEW_ROWS = 32, MOST_WARPS = 16 };
     uint32_t most = w8a8_most_features(&p->spec, v);
@@ -232,7 +232,7 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *
 }
 
 /* Otherwise a warpgroup has 64 features, and all of few tokens or half of many. */
-static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8 };
     if (!can_have_wgmma(p, v))
@@ -255,7 +255,7 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
  * operands in shared memory (200 to 250), and the least time of wgmma between two stages.
  * docs/notes/w8a8.md says where the rates come from.
  */
-static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
+static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint32_t m,
                           uint64_t busy)
 {
     enum { LEAST_TIME = 900 };
@@ -277,7 +277,7 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
 }
 
 /* The time of copying W to aligned rows first, which reads and writes all of it. */
-static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     uint64_t bytes = 2 * (uint64_t)p->spec.n * p->spec.k;
     return w8a8_aligns(p, v) ? bytes * 1000 / (32 * (uint64_t)p->target.multiprocessors) : 0;
@@ -289,7 +289,7 @@ static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant 
  * nanosecond; a cluster costs the constant alone. Each token past m in a box of codes costs 14
  * picoseconds a byte of K; launches with one tile along M of up to 128 tokens have no such tokens.
  */
-static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
+static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint32_t m)
 {
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
@@ -308,13 +308,13 @@ static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     return (tiles * k + sms - 1) / sms * byte_cost(p, v, m, sms) + shares + 3000000;
 }
 
-static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
+static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint32_t m)
 {
     return align_cost(p, v) + product_cost(p, v, m);
 }
 
 /* Chooses warps. The two CTAs of a cluster need equally many stages; otherwise there is none. */
-static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     if (!arrange_warps(p, v))
         return false;
@@ -325,7 +325,7 @@ static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 }
 
 /* The time of one tile along M; of the widest tiles the time of a feature, for any M. */
-static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     if (v->tile_m == MOST_TILE_M)
         return byte_cost(p, v, MOST_TILE_M, p->target.multiprocessors) * MAX_TILE_N / v->tile_n;
@@ -334,10 +334,10 @@ static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_vari
 
 struct choice {
     uint64_t least;
-    ptxgen_w8a8_variant *best;
+    ptxgen_tile *best;
 };
 
-static void consider(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, struct choice *c)
+static void consider(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, struct choice *c)
 {
     uint64_t time = candidate_cost(p, v);
     if (time >= c->least)
@@ -352,7 +352,7 @@ static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct ch
                                     128}; /* 0: even shares, the only choice with few tokens */
     size_t count = tokens == LEAST_TILE_M ? 1 : sizeof rows / sizeof *rows;
     for (size_t i = tokens == MOST_TILE_M; i < count; i++) {
-        ptxgen_w8a8_variant v = {.tile_m = tokens, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
+        ptxgen_tile v = {.tile_m = tokens, .cluster = 1, .kind = PTXGEN_WGMMA};
         if (rows[i])
             divide_n(p, rows[i], &v);
         else
@@ -363,14 +363,14 @@ static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct ch
 }
 
 /* The cheapest tile for `tokens` that fits, with even shares of N or with a fixed tile_n. */
-static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_variant *best)
+static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_tile *best)
 {
     static const uint32_t parts[] = {1, 2, 4}, rows[] = {128, 64, 32, 16};
     enum { EVEN = sizeof parts / sizeof *parts, FIXED = sizeof rows / sizeof *rows };
     struct choice choice = {UINT64_MAX, best};
     consider_wgmma(p, tokens, &choice);
     for (int i = 0; i < EVEN + FIXED; i++) {
-        ptxgen_w8a8_variant v = {.tile_m = tokens, .cluster = 1};
+        ptxgen_tile v = {.tile_m = tokens, .cluster = 1};
         if (i < EVEN)
             divide_evenly(p, parts[i], MAX_TILE_N, &v);
         else
@@ -387,12 +387,12 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
  * The fused tile with the most tokens that leave room for a ring that keeps the memory busy, and
  * that every CTA can read twice from the L2 while its first weights arrive.
  */
-static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && w8a8_copies_directly(p); tokens /= 2) {
-        *v = (ptxgen_w8a8_variant){.tile_m = tokens, .fused = 1, .cluster = 1};
+        *v = (ptxgen_tile){.tile_m = tokens, .fused = 1, .cluster = 1};
         divide_evenly(p, 1, MAX_TILE_N, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
             (v->stages - 1) * stage_bytes(p, v) >= LEAST_RING)
@@ -402,9 +402,9 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 }
 
 /* wgmma's tile of 64 tokens copies only the launch's tokens, so it may serve fewer as well. */
-static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    ptxgen_w8a8_variant w = {.tile_m = LEAST_WGMMA_M, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
+    ptxgen_tile w = {.tile_m = LEAST_WGMMA_M, .cluster = 1, .kind = PTXGEN_WGMMA};
     divide_evenly(p, 1, most_n_of(&w), &w);
     return v->tile_m < w.tile_m && arrange_wgmma(p, &w) &&
            cost(p, &w, v->tile_m) < cost(p, v, v->tile_m) + !w8a8_is_wgmma(v);
@@ -413,7 +413,7 @@ static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_vari
 static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
 {
     uint32_t served = 0;
-    ptxgen_w8a8_variant v;
+    ptxgen_tile v;
     if (choose_fused(p, &v)) {
         served = v.tile_m;
         if (served >= p->spec.min_m)
@@ -464,13 +464,12 @@ ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec, const ptxgen_t
     return choose_tiles(plan, err);
 }
 
-ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *tile,
-                                   ptxgen_error *err)
+ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_tile *tile, ptxgen_error *err)
 {
     if (!w8a8_is_plan(p) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a plan that was made, and a tile, must be given");
-    ptxgen_w8a8_variant v = *tile;
+    ptxgen_tile v = *tile;
     bool known =
         v.fused == 1 && v.tile_m && v.tile_m <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
     for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2)
@@ -483,7 +482,7 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
     bool known_warps = w8a8_is_wgmma(&v) || (v.wn && v.wm && v.wk && (v.wm == 1 || v.wk == 1) &&
                                              v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v));
-    bool in_range = known && known_warps && v.kind <= PTXGEN_W8A8_WGMMA && v.tile_n <= MAX_TILE_N &&
+    bool in_range = known && known_warps && v.kind <= PTXGEN_WGMMA && v.tile_n <= MAX_TILE_N &&
                     (!tile->stages || tile->stages >= W8A8_LEAST_STAGES);
     bool allowed =
         in_range && (w8a8_is_wgmma(&v) ? arrange_wgmma(p, &v)
@@ -513,14 +512,14 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 /* ---- what serves m tokens ---- */
 
 /* The fused variant for as many tokens as it has, otherwise the cheapest. */
-const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint64_t m)
+const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint64_t m)
 {
     if (!w8a8_is_plan(p) || !m || m < p->spec.min_m || (p->spec.max_m && m > p->spec.max_m))
         return NULL;
-    const ptxgen_w8a8_variant *best = NULL;
+    const ptxgen_tile *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < p->variant_count; i++) {
-        const ptxgen_w8a8_variant *v = &p->variants[i];
+        const ptxgen_tile *v = &p->variants[i];
         if (v->fused && m <= v->tile_m)
             return v;
         if (w8a8_takes_all_tokens(v) && m > v->tile_m)
@@ -534,7 +533,7 @@ const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint64_
     return best;
 }
 
-const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *v)
+const char *ptxgen_w8a8_entry(const ptxgen_tile *v)
 {
     if (!v)
         return NULL;
@@ -548,7 +547,7 @@ const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *v)
 
 void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint64_t m, char *text, size_t size)
 {
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(p, m);
+    const ptxgen_tile *v = ptxgen_w8a8_choose(p, m);
     if (!w8a8_is_plan(p))
         snprintf(text, size, "no launch: there is no plan");
     else if (!m)
@@ -585,7 +584,7 @@ static uint32_t whole_bits(uint32_t n)
 }
 
 /* Nothing is prefetched where a CTA has several tiles, or tiles are divided unevenly. */
-static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v,
+static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_tile *v,
                                          const struct gemm_schedule *t)
 {
     enum { ALL_BYTES = 8 << 20, MOST_LINES = 8 };
@@ -616,7 +615,7 @@ static uint64_t take(uint64_t *end, uint64_t bytes)
     return at;
 }
 
-ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint64_t m,
+ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint64_t m,
                             struct w8a8_schedule *schedule, ptxgen_error *err)
 {
     uint32_t steps = w8a8_own_steps(&p->spec, v);
@@ -663,7 +662,7 @@ ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_
     if (!w8a8_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a plan that was made, and ctas, must be given");
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
+    const ptxgen_tile *v = ptxgen_w8a8_choose(plan, m);
     struct w8a8_schedule schedule = {0};
     ptxgen_status status = PTXGEN_OK;
     if (m && !v)

@@ -74,7 +74,7 @@ void w8a8_load_params(struct product *q)
 static void find_warp(struct product *q)
 {
     ptx_kernel *k = q->g.k;
-    const ptxgen_w8a8_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     q->g.at = gemm_find_threads(k);
     ptx_u32 rest = q->g.at.warp;
     q->along_n = v->wn == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wn - 1));
@@ -93,7 +93,7 @@ ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, 
 /* Declares the buffers behind the stages in an order without padding, as the plan counts them. */
 static void declare_shared(struct product *q)
 {
-    const ptxgen_w8a8_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
     uint32_t sums = w8a8_sums_bytes(v);
     if (v->fused) {
@@ -439,8 +439,7 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .multiply_part = fill_and_multiply,
                                              .epilogue = epilogue};
 
-static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
-                       ptx_module *module)
+static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
     bool wgmma = w8a8_is_wgmma(v);
     struct product q = {.g = {.ops = &cp_async_ops,

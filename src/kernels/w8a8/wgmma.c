@@ -100,7 +100,7 @@ static void locate(struct gemm *g, struct gemm_producer *p)
 static uint32_t stages_ahead(const struct product *q)
 {
     enum { AHEAD_BYTES = 40 * 1024 };
-    const ptxgen_w8a8_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     uint32_t own = w8a8_own_steps(q->spec, v);
     uint32_t bytes = weight_bytes(q), ahead = bytes < AHEAD_BYTES ? AHEAD_BYTES / bytes : 1;
     uint32_t most = own < v->stages ? own : v->stages;
@@ -347,7 +347,7 @@ static void clear_missing_codes(struct product *q)
 /* Warps along the rows of wgmma, four of which are a warpgroup, come first. */
 static void find_warp(struct product *q)
 {
-    const ptxgen_w8a8_variant *v = q->v;
+    const ptxgen_tile *v = q->v;
     bool tokens = w8a8_tokens_are_m(v);
     uint32_t rows = tokens ? v->wm : v->wn;
     ptx_u32 along_rows = ptx_and_b32(q->g.k, q->g.at.warp, U32(rows - 1));

@@ -22,7 +22,7 @@ enum { INVALID = PTXGEN_ERROR_INVALID_ARGUMENT, UNSUPPORTED = PTXGEN_ERROR_UNSUP
 int main(void)
 {
     static ptxgen_w8a8_plan w8a8, none;
-    static ptxgen_w8a8_variant tile;
+    static ptxgen_tile tile;
     static ptxgen_rmsnorm_q4k_plan rmsnorm_q4k;
     static ptxgen_marlin_repack_plan repack;
     ptxgen_target target;
