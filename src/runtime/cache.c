@@ -36,8 +36,7 @@ static ptxgen_status read_size(const char *text, uint64_t *bytes, ptxgen_error *
     const char *unit = *end ? strchr(units, *end) : NULL;
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
     bool ends = unit ? end[1] == '\0' : *end == '\0';
-    if (*text < '0' || *text > '9' || errno || !ends || number == 0 ||
-        number > UINT64_MAX >> shift)
+    if (*text < '0' || *text > '9' || errno || !ends || number == 0 || number > UINT64_MAX >> shift)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "PTXGEN_CACHE_SIZE=%s is not a size: a number of bytes above 0, or one "
                            "with K, M or G",
@@ -89,9 +88,10 @@ static ptxgen_status choose_folder(const char *folder, uint64_t max_bytes, ptxge
     return PTXGEN_OK;
 }
 
-static ptxgen_status open_cache(const ptxgen_cache_options *options, ptxgen_cache **cache,
+ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cache **cache,
                                 ptxgen_error *err)
 {
+    UNCANCELLED;
     if (!cache)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "ptxgen_cache_open: cache is NULL");
     *cache = NULL;
@@ -115,15 +115,6 @@ static ptxgen_status open_cache(const ptxgen_cache_options *options, ptxgen_cach
     ptxgen_cache_close(*cache);
     *cache = NULL;
     return ptxgen_fail(err, status, "%s", refusal.message);
-}
-
-ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cache **cache,
-                                ptxgen_error *err)
-{
-    int cancellation = cancellation_hold();
-    ptxgen_status status = open_cache(options, cache, err);
-    cancellation_allow(cancellation);
-    return status;
 }
 
 void ptxgen_cache_close(ptxgen_cache *cache)

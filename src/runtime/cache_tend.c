@@ -71,10 +71,11 @@ static int visit_scanned(int folder, const struct scanned *scanned,
     return stopped;
 }
 
-static ptxgen_status visit_all(const ptxgen_cache *cache,
-                               int (*visit)(void *user, const ptxgen_cache_entry *entry),
-                               void *user, int *stopped, ptxgen_error *err)
+ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
+                                 int (*visit)(void *user, const ptxgen_cache_entry *entry),
+                                 void *user, int *stopped, ptxgen_error *err)
 {
+    UNCANCELLED;
     struct scan scan;
     int folder, result = 0;
     if (!cache || !visit)
@@ -92,16 +93,6 @@ static ptxgen_status visit_all(const ptxgen_cache *cache,
     close(folder);
     if (stopped)
         *stopped = result;
-    return status;
-}
-
-ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
-                                 int (*visit)(void *user, const ptxgen_cache_entry *entry),
-                                 void *user, int *stopped, ptxgen_error *err)
-{
-    int cancellation = cancellation_hold();
-    ptxgen_status status = visit_all(cache, visit, user, stopped, err);
-    cancellation_allow(cancellation);
     return status;
 }
 
@@ -178,9 +169,8 @@ static ptxgen_status clean_and_tell(const ptxgen_cache *cache, uint64_t max_byte
     ptxgen_cache_removed counted = {0};
     if (!cache)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the cache is NULL");
-    int cancellation = cancellation_hold();
+    UNCANCELLED;
     ptxgen_status status = clean(cache, max_bytes, check, &counted, err);
-    cancellation_allow(cancellation);
     if (removed)
         *removed = counted;
     return status;

@@ -92,7 +92,7 @@ static ptxgen_status dispatch_slowly(ptxgen_dispatcher *d, const ptxgen_family *
     ptxgen_status status = check_process(d, err);
     if (status != PTXGEN_OK)
         return status;
-    int cancellation = cancellation_hold();
+    UNCANCELLED;
     pthread_mutex_lock(&d->lock);
     struct registry_node *node = registry_find(&d->registry, hash, family, spec);
     if (!node)
@@ -103,7 +103,6 @@ static ptxgen_status dispatch_slowly(ptxgen_dispatcher *d, const ptxgen_family *
     pthread_mutex_unlock(&d->lock);
     if (status == PTXGEN_OK)
         *loaded = node->loaded;
-    cancellation_allow(cancellation);
     return status;
 }
 
@@ -197,11 +196,19 @@ static ptxgen_status wait_for_context(const ptxgen_dispatcher *d, ptxgen_error *
     return PTXGEN_OK;
 }
 
-static ptxgen_status unload(ptxgen_dispatcher *d, const ptxgen_family *family, const void *spec,
-                            size_t *still_referenced, ptxgen_error *err)
+ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *d, const ptxgen_family *family,
+                                       const void *spec, size_t *still_referenced,
+                                       ptxgen_error *err)
 {
+    if (!d || (spec && !family))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_dispatcher_unload: dispatcher is NULL, or a spec is given "
+                           "without its family");
+    ptxgen_status status = check_process(d, err);
+    if (status != PTXGEN_OK)
+        return status;
+    UNCANCELLED;
     size_t referenced = 0;
-    ptxgen_status status = PTXGEN_OK;
     pthread_mutex_lock(&d->lock);
     retire(d, family, spec);
     struct registry_node **taken = take_unreferenced(d, &referenced);
@@ -221,22 +228,5 @@ static ptxgen_status unload(ptxgen_dispatcher *d, const ptxgen_family *family, c
     free(taken);
     if (still_referenced)
         *still_referenced = referenced;
-    return status;
-}
-
-ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *d, const ptxgen_family *family,
-                                       const void *spec, size_t *still_referenced,
-                                       ptxgen_error *err)
-{
-    if (!d || (spec && !family))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "ptxgen_dispatcher_unload: dispatcher is NULL, or a spec is given "
-                           "without its family");
-    ptxgen_status status = check_process(d, err);
-    if (status != PTXGEN_OK)
-        return status;
-    int cancellation = cancellation_hold();
-    status = unload(d, family, spec, still_referenced, err);
-    cancellation_allow(cancellation);
     return status;
 }

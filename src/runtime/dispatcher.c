@@ -104,8 +104,9 @@ static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_optio
  * In a forked child the lock may be held by a thread that does not exist there, and the driver
  * belongs to the parent: only memory is freed, and loaded kernels are left alone.
  */
-static void destroy(ptxgen_dispatcher *d)
+void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
 {
+    UNCANCELLED;
     if (!d)
         return;
     if (d->process == getpid()) {
@@ -124,16 +125,11 @@ static void destroy(ptxgen_dispatcher *d)
     free(d);
 }
 
-void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
+ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
+                                       const ptxgen_dispatch_options *options,
+                                       ptxgen_dispatcher **dispatcher, ptxgen_error *err)
 {
-    int cancellation = cancellation_hold();
-    destroy(d);
-    cancellation_allow(cancellation);
-}
-
-static ptxgen_status create(const ptxgen_driver *driver, const ptxgen_dispatch_options *options,
-                            ptxgen_dispatcher **dispatcher, ptxgen_error *err)
-{
+    UNCANCELLED;
     static const ptxgen_dispatch_options defaults = {0};
     if (!driver || !dispatcher)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -153,17 +149,7 @@ static ptxgen_status create(const ptxgen_driver *driver, const ptxgen_dispatch_o
     if (status == PTXGEN_OK)
         *dispatcher = d;
     else
-        destroy(d);
-    return status;
-}
-
-ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
-                                       const ptxgen_dispatch_options *options,
-                                       ptxgen_dispatcher **dispatcher, ptxgen_error *err)
-{
-    int cancellation = cancellation_hold();
-    ptxgen_status status = create(driver, options, dispatcher, err);
-    cancellation_allow(cancellation);
+        ptxgen_dispatcher_destroy(d);
     return status;
 }
 

@@ -108,21 +108,13 @@ static void read_file(ptxgen_tuning *tuning, const ptxgen_cache *cache)
     close(folder);
 }
 
-static ptxgen_status load(const ptxgen_cache *cache, const ptxgen_device_facts *device,
-                          ptxgen_tuning **tuning, ptxgen_error *err)
-{
-    ptxgen_status status = create(device, tuning, err);
-    if (status == PTXGEN_OK && cache)
-        read_file(*tuning, cache);
-    return status;
-}
-
 ptxgen_status ptxgen_tuning_load(const ptxgen_cache *cache, const ptxgen_device_facts *device,
                                  ptxgen_tuning **tuning, ptxgen_error *err)
 {
-    int cancellation = cancellation_hold();
-    ptxgen_status status = load(cache, device, tuning, err);
-    cancellation_allow(cancellation);
+    UNCANCELLED;
+    ptxgen_status status = create(device, tuning, err);
+    if (status == PTXGEN_OK && cache)
+        read_file(*tuning, cache);
     return status;
 }
 

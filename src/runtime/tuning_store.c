@@ -154,11 +154,12 @@ static ptxgen_status keep(const ptxgen_cache *cache, const struct entry *entry, 
     return status;
 }
 
-static ptxgen_status store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
-                           const ptxgen_family *family, const void *spec,
-                           const ptxgen_target *target, const ptxgen_tuned_range *ranges,
-                           size_t count, ptxgen_error *err)
+ptxgen_status ptxgen_tuning_store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
+                                  const ptxgen_family *family, const void *spec,
+                                  const ptxgen_target *target, const ptxgen_tuned_range *ranges,
+                                  size_t count, ptxgen_error *err)
 {
+    UNCANCELLED;
     struct entry entry;
     if (!cache || !device || !family || !spec || !target || !ranges)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -167,15 +168,4 @@ static ptxgen_status store(const ptxgen_cache *cache, const ptxgen_device_facts 
     if (status == PTXGEN_OK)
         status = write_entry(&entry, device, family, spec, target, ranges, count, err);
     return status == PTXGEN_OK ? keep(cache, &entry, err) : status;
-}
-
-ptxgen_status ptxgen_tuning_store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
-                                  const ptxgen_family *family, const void *spec,
-                                  const ptxgen_target *target, const ptxgen_tuned_range *ranges,
-                                  size_t count, ptxgen_error *err)
-{
-    int cancellation = cancellation_hold();
-    ptxgen_status status = store(cache, device, family, spec, target, ranges, count, err);
-    cancellation_allow(cancellation);
-    return status;
 }

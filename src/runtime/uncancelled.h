@@ -3,10 +3,6 @@
  * A call that holds a lock, a mark for which others wait, or memory and files that have to be
  * released must not end in its middle: a thread that is cancelled inside such a call is cancelled
  * after it.
- *
- *     int state = cancellation_hold();
- *     …
- *     cancellation_allow(state);
  */
 #ifndef PTXGEN_RUNTIME_UNCANCELLED_H
 #define PTXGEN_RUNTIME_UNCANCELLED_H
@@ -20,9 +16,15 @@ static inline int cancellation_hold(void)
     return state;
 }
 
-static inline void cancellation_allow(int state)
+static inline void cancellation_allow(const int *state)
 {
-    pthread_setcancelstate(state, &state);
+    int held;
+    pthread_setcancelstate(*state, &held);
 }
+
+/* A declaration: from here to the end of the block the thread is not cancelled. */
+#define UNCANCELLED                                                                                \
+    const int cancellation __attribute__((cleanup(cancellation_allow), unused)) =                  \
+        cancellation_hold()
 
 #endif

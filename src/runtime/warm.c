@@ -106,11 +106,12 @@ static unsigned choose_threads(unsigned threads, size_t count)
     return threads < count ? threads : (unsigned)count;
 }
 
-static ptxgen_status start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item *items,
-                           size_t count, unsigned threads,
-                           void (*step)(void *user, const ptxgen_warm_step *step), void *user,
-                           ptxgen_warm **warm, ptxgen_error *err)
+ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item *items,
+                                size_t count, unsigned threads,
+                                void (*step)(void *user, const ptxgen_warm_step *step), void *user,
+                                ptxgen_warm **warm, ptxgen_error *err)
 {
+    UNCANCELLED;
     if (!dispatcher || !warm || (count && !items))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_warm_start: dispatcher, items or warm is NULL");
@@ -137,19 +138,9 @@ static ptxgen_status start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item *items,
-                                size_t count, unsigned threads,
-                                void (*step)(void *user, const ptxgen_warm_step *step), void *user,
-                                ptxgen_warm **warm, ptxgen_error *err)
+size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel)
 {
-    int cancellation = cancellation_hold();
-    ptxgen_status status = start(dispatcher, items, count, threads, step, user, warm, err);
-    cancellation_allow(cancellation);
-    return status;
-}
-
-static size_t finish(ptxgen_warm *warm, bool cancel)
-{
+    UNCANCELLED;
     if (!warm)
         return 0;
     if (cancel) {
@@ -162,12 +153,4 @@ static size_t finish(ptxgen_warm *warm, bool cancel)
     size_t failed = warm->failed;
     free_warm(warm);
     return failed;
-}
-
-size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel)
-{
-    int cancellation = cancellation_hold();
-    size_t result = finish(warm, cancel);
-    cancellation_allow(cancellation);
-    return result;
 }
