@@ -95,8 +95,7 @@ static void begin(struct gemm *g)
     p->w.as_a = true;
     begin_operand(p, &p->x, GROUPED_TILE_M);
     begin_operand(p, &p->w, GROUPED_TILE_N);
-    ptx_u32 first_row = U32(GROUPED_WARP_N * GEMM_BLOCK_BYTES);
-    p->w.fragment = ptx_mad_lo_u32(k, g->at.warp, first_row, p->w.fragment);
+    gemm_operand_divide_rows(k, g->at.warp, GROUPED_WARP_N, &p->w);
     gemm_find_share(g);
     g->pipeline = (struct gemm_pipeline){.stages = STAGES,
                                          .stage_bytes = X_BYTES + W_BYTES,

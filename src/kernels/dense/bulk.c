@@ -13,10 +13,9 @@ static void begin_walk(struct dense_product *q)
 {
     struct gemm *g = &q->g;
     ptx_kernel *k = g->k;
-    uint32_t tile_m = dense_tile_m(q->v);
     dense_load_params(q);
     g->at = gemm_find_threads(k);
-    g->tiles_m = gemm_divide(k, ptx_add_u32(k, g->m, U32(tile_m - 1)), tile_m);
+    g->tiles_m = gemm_divide_up(k, g->m, dense_tile_m(q->v));
     gemm_find_share(g);
     g->at.cta = g->unit;
     q->last_tile = gemm_divide(k, ptx_sub_u32(k, g->end, U32(1)), g->division.stages);

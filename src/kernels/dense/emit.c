@@ -116,20 +116,13 @@ void dense_find_warp(struct dense_product *q)
     q->along_k = v->wk == 1 ? U32(0) : gemm_divide(k, above_n, v->wm);
 }
 
-static void find_fragments(struct dense_product *q, struct gemm_operand *o, ptx_u32 along,
-                           uint32_t warp_rows)
-{
-    if (o->rows != warp_rows)
-        o->fragment = ptx_mad_lo_u32(q->g.k, along, U32(warp_rows * GEMM_BLOCK_BYTES), o->fragment);
-}
-
 static void begin_reading(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
                           ptx_u32 along, uint32_t warp_rows)
 {
     o->rows = rows;
     o->blocks = q->v->wk;
     gemm_operand_begin_reading(q->g.k, &q->g.at, o);
-    find_fragments(q, o, along, warp_rows);
+    gemm_operand_divide_rows(q->g.k, along, warp_rows, o);
 }
 
 void dense_begin_reading(struct dense_product *q)
@@ -150,7 +143,7 @@ static void begin_operand(struct dense_product *q, struct gemm_operand *o, uint3
     o->row_bytes = dense_row_bytes(q->spec);
     uint32_t shift = dense_element(q->spec) / 2;
     gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
-    find_fragments(q, o, along, warp_rows);
+    gemm_operand_divide_rows(k, along, warp_rows, o);
 }
 
 static void begin(struct dense_product *q)
@@ -160,7 +153,7 @@ static void begin(struct dense_product *q)
     dense_load_params(q);
     q->g.at = gemm_find_threads(k);
     dense_find_warp(q);
-    q->g.tiles_m = gemm_divide(k, ptx_add_u32(k, q->g.m, U32(tile_m - 1)), tile_m);
+    q->g.tiles_m = gemm_divide_up(k, q->g.m, tile_m);
     q->w.as_a = true;
     begin_operand(q, &q->x, tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
     begin_operand(q, &q->w, dense_tile_n(q->v), DENSE_W_STRIDE, q->along_n, q->v->warp_n);

@@ -41,5 +41,7 @@ void gemm_sync(ptx_kernel *k, const struct gemm_threads *at);
 /* Quotient (rounded down) and remainder of x by a constant divisor above 0. */
 ptx_u32 gemm_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
 ptx_u32 gemm_remainder(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
+/* The quotient rounded up; x + divisor must be below 2³². */
+ptx_u32 gemm_divide_up(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
 
 #endif

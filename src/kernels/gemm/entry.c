@@ -3,6 +3,11 @@
 
 /* ---- the share of a CTA ---- */
 
+static ptx_u32 count_units(struct gemm *g)
+{
+    return gemm_divide(g->k, ptx_sreg_nctaid_x(g->k), g->cluster);
+}
+
 void gemm_find_share(struct gemm *g)
 {
     ptx_kernel *k = g->k;
@@ -10,12 +15,19 @@ void gemm_find_share(struct gemm *g)
     if (g->cluster > 1)
         g->rank = ptx_and_b32(k, g->at.cta, U32(g->cluster - 1));
     if (g->groups.count) {
-        ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), g->cluster);
         gemm_groups_begin(k, &g->at, g->m, &g->groups);
-        gemm_groups_divide(k, &g->groups, units, g->whole_tiles, &g->division);
+        gemm_groups_divide(k, &g->groups, count_units(g), g->whole_tiles, &g->division);
     }
     g->first = gemm_first_stage(k, &g->division, g->unit);
     g->end = gemm_first_stage(k, &g->division, ptx_add_u32(k, g->unit, U32(1)));
+}
+
+ptx_u32 gemm_deal_in_turn(struct gemm *g, ptx_u32 turn, ptx_u32 tile)
+{
+    ptx_kernel *k = g->k;
+    ptx_u32 dealt = ptx_mad_lo_u32(k, turn, count_units(g), g->unit);
+    ptx_pred whole = ptx_setp_eq_u32(k, g->division.granule, U32(g->division.stages));
+    return ptx_selp_u32(k, dealt, tile, whole);
 }
 
 ptx_u32 gemm_begin_reading(struct gemm *g)

@@ -105,6 +105,12 @@ void gemm_emit_entry(struct gemm *g, ptx_module *module);
  * there are groups, the CTA first computes the division, of which the family sets the stages alone.
  */
 void gemm_find_share(struct gemm *g);
+/*
+ * The place, as a number for gemm_locate, of a tile that is number `turn` of the unit's tiles.
+ * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
+ * neighbours and their operands stay in the L2; where tiles are divided, the place is `tile`.
+ */
+ptx_u32 gemm_deal_in_turn(struct gemm *g, ptx_u32 turn, ptx_u32 tile);
 /* Sets a consumer to the first stage of the ring and returns how many stages the CTA has. */
 ptx_u32 gemm_begin_reading(struct gemm *g);
 

@@ -49,8 +49,7 @@ static void fill_table(ptx_kernel *k, const struct gemm_threads *at, ptx_u32 m,
         ptx_u32 begins = load_end(k, g, ptx_min_u32(k, previous, U32(g->count - 1)), m);
         ptx_u32 first = ptx_selp_u32(k, U32(0), begins, ptx_setp_eq_u32(k, group, U32(0)));
         ptx_u32 rows = ptx_sub_u32(k, ptx_max_u32(k, ends, first), first);
-        ptx_u32 padded = ptx_add_u32(k, rows, U32(g->tile_m - 1));
-        ptx_u32 tiles_m = gemm_divide(k, padded, g->tile_m);
+        ptx_u32 tiles_m = gemm_divide_up(k, rows, g->tile_m);
         ptx_u32 tiles = ptx_mul_lo_u32(k, tiles_m, U32(g->tiles_n));
         ptx_u32 sum = add_lanes_before(k, at, tiles);
         ptx_u32 before = ptx_add_u32(k, total, ptx_sub_u32(k, sum, tiles));
@@ -120,8 +119,7 @@ struct gemm_place gemm_groups_locate(ptx_kernel *k, const struct gemm_groups *g,
     ptx_u32 at = find_entry(k, g, tile), entry[2];
     ptx_ld_shared_v2_u32(k, entry, at, 0);
     ptx_u32 end = ptx_ld_shared_u32(k, at, ENTRY + 4);
-    ptx_u32 padded = ptx_add_u32(k, ptx_sub_u32(k, end, entry[1]), U32(g->tile_m - 1));
-    ptx_u32 tiles_m = gemm_divide(k, padded, g->tile_m);
+    ptx_u32 tiles_m = gemm_divide_up(k, ptx_sub_u32(k, end, entry[1]), g->tile_m);
     ptx_u32 in_group = ptx_sub_u32(k, tile, entry[0]);
     struct gemm_place p = gemm_locate_in_band(k, in_group, tiles_m, g->tiles_n, band);
     p.group = gemm_divide(k, ptx_sub_u32(k, at, g->table), ENTRY);

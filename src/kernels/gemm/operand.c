@@ -47,6 +47,13 @@ void gemm_operand_begin_reading(ptx_kernel *k, const struct gemm_threads *at,
     o->fragment = fragment_offset(k, o, at->lane);
 }
 
+void gemm_operand_divide_rows(ptx_kernel *k, ptx_u32 along, uint32_t warp_rows,
+                              struct gemm_operand *o)
+{
+    if (o->rows != warp_rows)
+        o->fragment = ptx_mad_lo_u32(k, along, U32(warp_rows * GEMM_BLOCK_BYTES), o->fragment);
+}
+
 void gemm_operand_begin(ptx_kernel *k, const struct gemm_threads *at, ptx_u64 pitch,
                         struct gemm_operand *o)
 {

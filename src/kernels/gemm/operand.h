@@ -56,6 +56,12 @@ void gemm_operand_begin(ptx_kernel *k, const struct gemm_threads *at, ptx_u64 pi
 void gemm_operand_begin_reading(ptx_kernel *k, const struct gemm_threads *at,
                                 struct gemm_operand *o);
 /*
+ * Moves the loads of a warp, the one with number `along` along the rows, to its own `warp_rows`
+ * rows of a stage.
+ */
+void gemm_operand_divide_rows(ptx_kernel *k, ptx_u32 along, uint32_t warp_rows,
+                              struct gemm_operand *o);
+/*
  * Makes `stage` of the tile that starts at row `first_row` the next one to be copied. The matrix
  * is at `base` and has `rows` rows.
  */

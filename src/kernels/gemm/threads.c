@@ -63,3 +63,8 @@ ptx_u32 gemm_remainder(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
     ptx_u32 whole = ptx_mul_lo_u32(k, gemm_divide(k, x, divisor), U32(divisor));
     return ptx_sub_u32(k, x, whole);
 }
+
+ptx_u32 gemm_divide_up(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
+{
+    return gemm_divide(k, ptx_add_u32(k, x, U32(divisor - 1)), divisor);
+}

@@ -130,8 +130,7 @@ static uint32_t band(const ptxgen_tile *v)
 
 ptx_u32 marlin_emit_tiles_m(struct marlin_product *q)
 {
-    ptx_u32 padded = ptx_add_u32(q->g.k, q->g.m, U32(q->v->tile_m - 1));
-    return gemm_divide(q->g.k, padded, q->v->tile_m);
+    return gemm_divide_up(q->g.k, q->g.m, q->v->tile_m);
 }
 
 struct gemm_place marlin_emit_place(struct marlin_product *q, ptx_u32 tile)

@@ -66,8 +66,7 @@ void sparse24_load_params(struct sparse24_product *q)
 void sparse24_find_share(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
-    ptx_u32 padded = ptx_add_u32(k, q->g.m, U32(q->v->tile_m - 1));
-    q->g.tiles_m = gemm_divide(k, padded, q->v->tile_m);
+    q->g.tiles_m = gemm_divide_up(k, q->g.m, q->v->tile_m);
     q->g.unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
     if (q->v->cluster > 1)
         q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
@@ -78,20 +77,14 @@ void sparse24_find_share(struct sparse24_product *q)
     q->end_granule = ptx_mad_lo_u32(k, next, q->g.division.share, more);
 }
 
-/*
- * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
- * neighbours and their operands stay in the L2. A CTA walks from its last tile to its first.
- */
+/* A CTA walks from its last tile to its first. */
 struct gemm_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
     ptx_u32 last = ptx_sub_u32(k, q->end_granule, U32(1));
     ptx_u32 done = ptx_sub_u32(k, last, tile);
-    ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, done, units, q->g.unit);
-    ptx_pred whole = ptx_setp_eq_u32(k, q->g.division.granule, U32(q->g.division.stages));
-    return gemm_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->g.tiles_m,
-                       sparse24_tiles_n(q->spec, q->v));
+    ptx_u32 dealt = gemm_deal_in_turn(&q->g, done, tile);
+    return gemm_locate(k, dealt, q->g.tiles_m, sparse24_tiles_n(q->spec, q->v));
 }
 
 /*

@@ -110,21 +110,14 @@ static void declare_shared(struct product *q)
 
 /* ---- the pipeline ---- */
 
-/*
- * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
- * neighbours and share their operands in the L2.
- */
 struct gemm_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
     if (w8a8_takes_all_tokens(q->v))
         return (struct gemm_place){.m = U32(0), .n = tile};
     ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
-    ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->g.unit);
-    ptx_pred whole = ptx_setp_eq_u32(k, q->g.division.granule, U32(q->g.division.stages));
-    ptx_u32 which = ptx_selp_u32(k, dealt, tile, whole);
-    return gemm_locate(k, which, q->g.tiles_m, q->v->blocks_n);
+    ptx_u32 dealt = gemm_deal_in_turn(&q->g, own, tile);
+    return gemm_locate(k, dealt, q->g.tiles_m, q->v->blocks_n);
 }
 
 /*
@@ -354,10 +347,8 @@ static void clear_sums(struct product *q)
 
 void w8a8_count_tiles(struct product *q)
 {
-    if (w8a8_takes_all_tokens(q->v))
-        return;
-    ptx_u32 padded = ptx_add_u32(q->g.k, q->g.m, U32(q->v->tile_m - 1));
-    q->g.tiles_m = gemm_divide(q->g.k, padded, q->v->tile_m);
+    if (!w8a8_takes_all_tokens(q->v))
+        q->g.tiles_m = gemm_divide_up(q->g.k, q->g.m, q->v->tile_m);
 }
 
 static void begin(struct product *q)
