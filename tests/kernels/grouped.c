@@ -111,7 +111,7 @@ static void locate_output(void *user, ptx_u32 tile, struct gemm_epilogue *o)
     struct gemm_place at = find_tile(user, tile);
     o->first_row = at.m;
     o->first_column = at.n;
-    o->m = at.end;
+    o->end_row = at.end;
 }
 
 static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -131,9 +131,8 @@ static void begin_consumer(struct gemm *g)
         for (uint32_t r = 0; r < 4; r++)
             p->acc[j][r] = ptx_mov_f32(k, F32(0));
     p->output = (struct gemm_epilogue){
-        .k = k,
+        .g = g,
         .at = &g->at,
-        .division = &g->division,
         .type = PTXGEN_F16,
         .n = p->s->n,
         .y = p->y_at,
@@ -187,7 +186,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
 
 static void end_part(struct gemm *g, struct gemm_part *part)
 {
-    gemm_epilogue_end(&((struct product *)g)->output, &part->walk, part->first);
+    gemm_epilogue_end(&((struct product *)g)->output, part);
 }
 
 void grouped_emit(const struct grouped *s, ptx_module *module)

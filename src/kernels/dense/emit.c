@@ -206,14 +206,12 @@ void dense_begin_output(struct dense_product *q)
     const ptxgen_tile *v = q->v;
     struct gemm_epilogue *o = &q->output;
     *o = (struct gemm_epilogue){
-        .k = k,
+        .g = &q->g,
         .at = &q->g.at,
-        .division = &q->g.division,
         .type = (ptxgen_element)s->type,
         .activation = (ptxgen_activation)s->activation,
         .has_bias = s->bias,
         .has_residual = s->residual,
-        .m = q->g.m,
         .n = s->n,
         .y = q->address[DENSE_Y],
         .y_stride = q->address[DENSE_Y_STRIDE],
@@ -252,7 +250,7 @@ void dense_begin_output(struct dense_product *q)
 
 void dense_epilogue(struct gemm *g, struct gemm_part *part)
 {
-    gemm_epilogue_end(&dense_of(g)->output, &part->walk, part->first);
+    gemm_epilogue_end(&dense_of(g)->output, part);
 }
 
 /* ---- copies by cp.async, products by mma.sync ---- */

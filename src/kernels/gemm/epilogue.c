@@ -8,17 +8,38 @@ static uint32_t element(const struct gemm_epilogue *o)
 
 static ptx_u64 in_bytes(const struct gemm_epilogue *o, ptx_u64 elements)
 {
-    return ptx_shl_b64(o->k, elements, U32(element(o) / 2));
+    return ptx_shl_b64(o->g->k, elements, U32(element(o) / 2));
 }
+
+/* The threads that end a part together. */
+static uint32_t threads(const struct gemm_epilogue *o)
+{
+    return o->at->team ? o->at->team : o->partials.threads;
+}
+
+/* Columns of y in a tile. */
+static uint32_t columns(const struct gemm_epilogue *o)
+{
+    return o->pairs ? o->sums.tile_n / 2 : o->sums.tile_n;
+}
+
+static uint32_t pass_rows(const struct gemm_epilogue *o)
+{
+    return o->rounds ? o->halves.pass_m : o->sums.pass_m;
+}
+
+/* ---- what holds for all tiles ---- */
 
 /* Whether all arrays, and all of their rows, are aligned for the vector accesses of a chunk. */
 static ptx_pred find_aligned(const struct gemm_epilogue *o)
 {
-    ptx_kernel *k = o->k;
+    ptx_kernel *k = o->g->k;
     uint32_t bytes = o->chunk.width * element(o) < 16 ? o->chunk.width * element(o) : 16;
     ptx_u64 all = ptx_or_b64(k, o->y, in_bytes(o, o->y_stride));
     if (o->has_bias)
         all = ptx_or_b64(k, all, o->bias);
+    if (o->has_bias && o->pairs)
+        all = ptx_or_b64(k, all, o->up_bias);
     if (o->has_residual) {
         all = ptx_or_b64(k, all, o->residual);
         all = ptx_or_b64(k, all, in_bytes(o, o->residual_stride));
@@ -27,38 +48,48 @@ static ptx_pred find_aligned(const struct gemm_epilogue *o)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
-/* A pass has as many rows of 16-bit results as fit into the staging memory of f32 sums. */
+/*
+ * Whether sums are rounded in their registers and staged by stmatrix: where they are complete
+ * there, and nothing but a bias is to be added. Rows of 8 columns at least are stored.
+ */
+static bool may_round(const struct gemm_epilogue *o)
+{
+    const struct gemm_sums *s = &o->sums;
+    bool stages = (s->interleaved || (s->alone && o->has_stmatrix)) && s->tile_m >= 16;
+    bool complete = s->wk == 1 && !s->ctas && !o->scale && !o->pairs;
+    bool plain = !o->activation && !o->has_residual && (!o->has_bias || o->rounds_biased);
+    return stages && complete && plain && o->type != PTXGEN_F32 && o->n % GEMM_HALVES_WIDTH == 0;
+}
+
+/* Staging that has room for a row of f32 sums has room for two rows of 16-bit results. */
 static void begin_halves(struct gemm_epilogue *o)
 {
     const struct gemm_sums *s = &o->sums;
-    uint32_t all = gemm_sums_warp_rows(s), rows = 2 * s->pass_m < all ? 2 * s->pass_m : all;
+    uint32_t rows = gemm_sums_warp_rows(s) % (2 * s->pass_m) ? s->pass_m : 2 * s->pass_m;
     struct gemm_threads at = *o->at;
     at.warp = o->along;
     ptx_u32 staging = s->staging;
     if (s->alone)
-        staging = ptx_mad_lo_u32(o->k, o->at->warp, U32(rows * s->warp_n * 2), staging);
+        staging = ptx_mad_lo_u32(o->g->k, o->at->warp, U32(rows * s->warp_n * 2), staging);
     o->halves = (struct gemm_halves){.columns = s->alone ? s->warp_n : s->tile_n,
                                      .tiles = s->warp_n / 16,
                                      .pass_m = rows,
                                      .bf16 = o->type == PTXGEN_BF16,
                                      .alone = s->alone,
                                      .staging = staging};
-    gemm_halves_begin(o->k, &at, &o->halves);
+    gemm_halves_begin(o->g->k, &at, &o->halves);
 }
 
 void gemm_epilogue_begin(struct gemm_epilogue *o)
 {
     struct gemm_sums *s = &o->sums;
-    bool halves = s->interleaved || (s->alone && o->has_stmatrix);
-    o->rounds = halves && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
-                o->type != PTXGEN_F32 && !o->has_bias && !o->has_residual && !o->activation &&
-                o->n % GEMM_HALVES_WIDTH == 0;
+    o->rounds = may_round(o);
     if (o->rounds)
         begin_halves(o);
     if (!o->rounds || s->alone)
-        gemm_sums_begin(o->k, o->at, o->along, o->along_k, s);
-    uint32_t threads = s->alone ? 32 : o->at->team ? o->at->team : o->partials.threads;
-    uint32_t width = gemm_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), threads);
+        gemm_sums_begin(o->g->k, o->at, o->along, o->along_k, s);
+    uint32_t finishers = s->alone ? 32 : threads(o);
+    uint32_t width = gemm_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), finishers);
     s->width = width < o->most_width ? width : o->most_width;
     o->chunk = (struct gemm_chunk){.width = o->rounds ? GEMM_HALVES_WIDTH : s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
@@ -69,92 +100,286 @@ void gemm_epilogue_begin(struct gemm_epilogue *o)
 
 /* ---- one chunk ---- */
 
+/* Completes the place of a chunk whose column is known. */
+static void find_place(const struct gemm_epilogue *o, ptx_u32 row, struct gemm_epilogue_place *at)
+{
+    ptx_kernel *k = o->g->k;
+    ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
+    at->row = ptx_add_u32(k, in_pass, o->pass_row);
+    at->wide_row = ptx_cvt_u64_u32(k, at->row);
+    at->column_bytes = ptx_mul_wide_u32(k, at->column, U32(element(o)));
+    if (!at->chunk.ragged)
+        return;
+    at->chunk.left = ptx_sub_u32(k, U32(o->n), at->column);
+    at->chunk.aligned =
+        ptx_setp_bool_ge_u32(k, at->chunk.left, U32(at->chunk.width), o->chunk.aligned);
+}
+
 static ptx_u64 find(const struct gemm_epilogue *o, ptx_u64 base, ptx_u64 stride,
                     const struct gemm_epilogue_place *at)
 {
-    ptx_kernel *k = o->k;
-    ptx_u64 row = ptx_cvt_u64_u32(k, at->row);
-    ptx_u64 line = ptx_mad_lo_u64(k, row, in_bytes(o, stride), base);
-    return ptx_mad_wide_u32(k, at->column, U32(element(o)), line);
+    ptx_kernel *k = o->g->k;
+    ptx_u64 line = ptx_mad_lo_u64(k, at->wide_row, in_bytes(o, stride), base);
+    return ptx_add_u64(k, line, at->column_bytes);
 }
 
-static void store_sums(const struct gemm_epilogue *o, const struct gemm_epilogue_place *at,
-                       ptx_f32 v[GEMM_SUMS_WIDTH])
+static void add_bias(const struct gemm_epilogue *o, const struct gemm_epilogue_place *at,
+                     ptx_u64 bias, ptx_f32 v[GEMM_SUMS_WIDTH])
 {
-    ptx_kernel *k = o->k;
+    ptx_kernel *k = o->g->k;
     if (o->has_bias)
-        gemm_chunk_add(k, &at->chunk, ptx_mad_wide_u32(k, at->column, U32(element(o)), o->bias), v);
-    for (uint32_t i = 0; i < o->sums.width && i < GEMM_SUMS_WIDTH; i++)
-        v[i] = gemm_activate(k, o->activation, v[i]);
+        gemm_chunk_add(k, &at->chunk, ptx_add_u64(k, bias, at->column_bytes), v);
+}
+
+/* Finishes the sums `v` of a chunk and stores them; `up` are those of SwiGLU's second matrix. */
+static void store_sums(const struct gemm_epilogue *o, const struct gemm_epilogue_place *at,
+                       ptx_f32 v[GEMM_SUMS_WIDTH], ptx_f32 up[GEMM_SUMS_WIDTH])
+{
+    ptx_kernel *k = o->g->k;
+    add_bias(o, at, o->bias, v);
+    if (o->pairs)
+        add_bias(o, at, o->up_bias, up);
+    for (uint32_t i = 0; i < o->sums.width && i < GEMM_SUMS_WIDTH; i++) {
+        v[i] = gemm_activate(k, o->pairs ? PTXGEN_ACTIVATION_SILU : o->activation, v[i]);
+        if (o->pairs)
+            v[i] = ptx_mul_f32(k, v[i], up[i]);
+    }
     if (o->has_residual)
         gemm_chunk_add(k, &at->chunk, find(o, o->residual, o->residual_stride, at), v);
     gemm_chunk_store(k, &at->chunk, find(o, o->y, o->y_stride, at), v);
 }
 
-static void finish_chunk(void *user, const struct gemm_tile_end *p, ptx_u32 row, ptx_u32 in_tile)
+/* Loads the sums of a chunk and, with SwiGLU, those of the same columns of the second matrix. */
+static void load_sums(const struct gemm_epilogue *o, ptx_u32 row, ptx_u32 in_tile,
+                      ptx_u32 sums[GEMM_SUMS_WIDTH], ptx_u32 up[GEMM_SUMS_WIDTH])
 {
-    const struct gemm_epilogue *o = user;
-    ptx_kernel *k = o->k;
-    struct gemm_epilogue_place at = {.chunk = o->chunk,
-                                     .column = ptx_add_u32(k, o->first_column, in_tile)};
-    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->n))) {
-        ptx_u32 sums[GEMM_SUMS_WIDTH];
-        ptx_f32 v[GEMM_SUMS_WIDTH];
+    ptx_kernel *k = o->g->k;
+    if (!o->pairs) {
         gemm_sums_load(k, &o->sums, row, in_tile, sums);
-        ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
-        at.row = ptx_add_u32(k, in_pass, p->pass_row);
-        if (at.chunk.ragged) {
-            at.chunk.left = ptx_sub_u32(k, U32(o->n), at.column);
-            at.chunk.aligned =
-                ptx_setp_bool_ge_u32(k, at.chunk.left, U32(at.chunk.width), o->chunk.aligned);
-        }
-        for (uint32_t i = 0; i < o->sums.width && i < GEMM_SUMS_WIDTH && !o->scale; i++)
-            v[i] = ptx_u32_as_f32(sums[i]);
-        if (o->scale)
-            o->scale(o->user, &at, sums, v);
-        store_sums(o, &at, v);
+        return;
     }
+    ptx_u32 before = ptx_and_b32(k, in_tile, U32(~(o->pairs - 1)));
+    ptx_u32 gate = ptx_add_u32(k, in_tile, before);
+    gemm_sums_load(k, &o->sums, row, gate, sums);
+    gemm_sums_load(k, &o->sums, row, ptx_add_u32(k, gate, U32(o->pairs)), up);
+}
+
+static void scale_sums(const struct gemm_epilogue *o, const struct gemm_epilogue_place *at,
+                       const ptx_u32 sums[GEMM_SUMS_WIDTH], ptx_f32 v[GEMM_SUMS_WIDTH])
+{
+    for (uint32_t i = 0; i < o->sums.width && i < GEMM_SUMS_WIDTH && !o->scale; i++)
+        v[i] = ptx_u32_as_f32(sums[i]);
+    if (o->scale)
+        o->scale(o->user, at, sums, v);
+}
+
+static void finish_sums(const struct gemm_epilogue *o, struct gemm_epilogue_place *at, ptx_u32 row,
+                        ptx_u32 in_tile)
+{
+    ptx_u32 sums[GEMM_SUMS_WIDTH], up_sums[GEMM_SUMS_WIDTH];
+    ptx_f32 v[GEMM_SUMS_WIDTH], up[GEMM_SUMS_WIDTH];
+    load_sums(o, row, in_tile, sums, up_sums);
+    find_place(o, row, at);
+    scale_sums(o, at, sums, v);
+    if (o->pairs)
+        scale_sums(o, at, up_sums, up);
+    store_sums(o, at, v, up);
 }
 
 /* Stores a chunk of results that gemm_halves_stage has rounded. */
-static void finish_halves(void *user, const struct gemm_tile_end *p, ptx_u32 row, ptx_u32 in_tile)
+static void store_halves(const struct gemm_epilogue *o, struct gemm_epilogue_place *at, ptx_u32 row,
+                         ptx_u32 in_tile)
 {
-    const struct gemm_epilogue *o = user;
-    ptx_kernel *k = o->k;
-    struct gemm_epilogue_place at = {.column = ptx_add_u32(k, o->first_column, in_tile)};
+    ptx_kernel *k = o->g->k;
+    ptx_u32 pairs[GEMM_HALVES_WIDTH / 2];
+    ptx_u32 own = o->sums.alone ? ptx_sub_u32(k, in_tile, o->sums.warp_column) : in_tile;
+    gemm_halves_load(k, &o->halves, row, own, pairs);
+    find_place(o, row, at);
+    gemm_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, at), pairs);
+}
+
+/* Finishes the chunk at row `row` of the pass and column `in_tile` of the tile. */
+static void finish_chunk(const struct gemm_epilogue *o, ptx_u32 row, ptx_u32 in_tile)
+{
+    ptx_kernel *k = o->g->k;
+    struct gemm_epilogue_place at = {.chunk = o->chunk,
+                                     .column = ptx_add_u32(k, o->first_column, in_tile)};
     ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->n))) {
-        ptx_u32 pairs[GEMM_HALVES_WIDTH / 2];
-        ptx_u32 own = o->sums.alone ? ptx_sub_u32(k, in_tile, o->sums.warp_column) : in_tile;
-        gemm_halves_load(k, &o->halves, row, own, pairs);
-        ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
-        at.row = ptx_add_u32(k, in_pass, p->pass_row);
-        gemm_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, &at), pairs);
+        if (o->rounds)
+            store_halves(o, &at, row, in_tile);
+        else
+            finish_sums(o, &at, row, in_tile);
     }
 }
 
-/* ---- a tile's end ---- */
+/* ---- one pass over some of a tile's rows ---- */
 
-static void locate(void *user, struct gemm_tile_end *p, ptx_u32 tile)
+static void stage(const struct gemm_epilogue *o, uint32_t pass)
 {
-    struct gemm_epilogue *o = user;
-    o->locate(o->user, tile, o);
-    p->rows = ptx_sub_u32(o->k, o->m, o->first_row);
+    if (o->rounds)
+        gemm_halves_stage(o->g->k, &o->halves, pass, o->acc, o->user);
+    else
+        gemm_sums_stage(o->g->k, &o->sums, pass, o->acc, o->user);
 }
 
-void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_walk *w, ptx_u32 first)
+/* The registers of a pass are fixed in the text, so each pass has a branch of its own. */
+static void stage_pass(const struct gemm_epilogue *o)
 {
-    struct gemm_tile_end p = {.at = o->at,
-                              .division = o->division,
-                              .sums = &o->sums,
-                              .halves = o->rounds ? &o->halves : NULL,
-                              .partials = o->partials.fragments ? &o->partials : NULL,
-                              .flags = o->flags,
-                              .columns = o->sums.tile_n,
-                              .only = o->only,
-                              .acc = o->acc,
-                              .acc_from = o->user,
-                              .locate = locate,
-                              .finish = o->rounds ? finish_halves : finish_chunk,
-                              .user = o};
-    gemm_end_part(o->k, &p, w, first);
+    ptx_kernel *k = o->g->k;
+    const struct gemm_sums *s = &o->sums;
+    uint32_t pass_m = pass_rows(o), rows = gemm_sums_warp_rows(s);
+    if ((s->alone ? rows : s->tile_m) == pass_m) {
+        stage(o, 0);
+        return;
+    }
+    ptx_u32 row = rows == s->tile_m ? o->pass_row : ptx_sub_u32(k, o->pass_row, s->warp_row);
+    for (uint32_t i = 0; i < rows / pass_m; i++)
+        ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * pass_m)))
+            stage(o, i);
+}
+
+/* The threads that end a part, or of a warp that is alone, finish the staged rows that exist. */
+static void finish_pass(const struct gemm_epilogue *o)
+{
+    ptx_kernel *k = o->g->k;
+    const struct gemm_sums *s = &o->sums;
+    uint32_t chunks = (s->alone ? s->warp_n : columns(o)) / o->chunk.width;
+    ptx_u32 pass_end = ptx_add_u32(k, o->pass_row, U32(pass_rows(o)));
+    ptx_u32 end = ptx_min_u32(k, o->rows, pass_end), begin = ptx_min_u32(k, o->rows, o->pass_row);
+    ptx_u32 rows = ptx_sub_u32(k, end, begin);
+    ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
+    uint32_t finishers = s->alone ? 32 : threads(o), ctas = s->ctas ? s->ctas : 1;
+    ptx_u32 chunk = ptx_mov_u32(k, s->alone ? o->at->lane : o->at->thread);
+    if (ctas > 1)
+        ptx_mad_lo_u32_to(k, chunk, s->rank, U32(finishers), chunk);
+    ptx_for(k, chunk, limit, U32(finishers * ctas)) {
+        ptx_nounroll(k);
+        ptx_u32 row = gemm_divide(k, chunk, chunks), in_row = gemm_remainder(k, chunk, chunks);
+        ptx_u32 column = ptx_mul_lo_u32(k, in_row, U32(o->chunk.width));
+        finish_chunk(o, row, s->alone ? ptx_add_u32(k, column, s->warp_column) : column);
+    }
+}
+
+/* ---- one tile ---- */
+
+/* A barrier of the threads that stage together: a cluster, a warp that is alone, or a team. */
+static void synchronise(const struct gemm_epilogue *o)
+{
+    ptx_kernel *k = o->g->k;
+    if (o->sums.ctas) {
+        ptx_barrier_cluster_arrive(k);
+        ptx_barrier_cluster_wait(k);
+    } else if (o->sums.alone)
+        ptx_bar_warp_sync(k, ALL_LANES);
+    else
+        gemm_sync(k, o->at);
+}
+
+/* Adds the bias to the accumulators of the thread's column r of tile t. */
+static void add_bias_to(const struct gemm_epilogue *o, uint32_t t, uint32_t r)
+{
+    ptx_kernel *k = o->g->k;
+    const struct gemm_sums *s = &o->sums;
+    ptx_u32 in_warp = ptx_mad_lo_u32(k, o->along, U32(16), o->at->group);
+    ptx_u32 in_tile = ptx_add_u32(k, in_warp, U32(t * 64 + r * 8));
+    ptx_u32 column = ptx_add_u32(k, o->first_column, in_tile);
+    ptx_u16 half = ptx_mov_u16(k, ptx_imm_u16(0));
+    ptx_u64 from = ptx_mad_wide_u32(k, column, U32(2), o->bias);
+    ptx_guarded(k, ptx_setp_lt_u32(k, column, U32(o->n)))
+        ptx_ld_global_u16_to(k, half, from, 0);
+    ptx_f32 bias = o->chunk.bf16 ? ptx_cvt_f32_bf16(k, ptx_u16_as_bf16(half))
+                                 : ptx_cvt_f32_f16(k, ptx_u16_as_f16(half));
+    for (uint32_t j = 0; j < gemm_sums_warp_rows(s) / 8; j++)
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_f32 sum = ptx_u32_as_f32(o->acc(o->user, t, j, 2 * r + i));
+            ptx_add_f32_to(k, sum, sum, bias);
+        }
+}
+
+/*
+ * Makes the accumulators complete that other CTAs have sent sums for: the tile's place is computed
+ * while these are in flight.
+ */
+static void complete(const struct gemm_epilogue *o)
+{
+    if (o->exchange) {
+        gemm_exchange_receive(o->g->k, o->exchange, o->acc, o->user);
+        if (o->scale_accumulators)
+            o->scale_accumulators(o->user);
+    }
+    for (uint32_t t = 0; t < o->sums.warp_n / 16 && o->rounds && o->has_bias; t++)
+        for (uint32_t r = 0; r < 2; r++)
+            add_bias_to(o, t, r);
+}
+
+/* Stages and finishes the rows of a tile, pass by pass. */
+static void finish_tile(struct gemm_epilogue *o, ptx_u32 tile)
+{
+    ptx_kernel *k = o->g->k;
+    const struct gemm_sums *s = &o->sums;
+    bool own_rows = s->alone && gemm_sums_warp_rows(s) < s->tile_m;
+    ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(s->warp_m)) : U32(s->tile_m);
+    o->end_row = o->g->m;
+    o->locate(o->user, tile, o);
+    o->rows = ptx_sub_u32(k, o->end_row, o->first_row);
+    complete(o);
+    if ((o->at->team || s->ctas) && !o->only)
+        synchronise(o); /* all threads have read the staged rows of the tile before */
+    o->pass_row = ptx_mov_u32(k, own_rows ? s->warp_row : U32(0));
+    ptx_loop(k, passes) {
+        ptx_nounroll(k);
+        stage_pass(o);
+        synchronise(o);
+        finish_pass(o);
+        ptx_add_u32_to(k, o->pass_row, o->pass_row, U32(pass_rows(o)));
+        ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, o->pass_row, end), false);
+        synchronise(o); /* all threads have read the rows that the next pass overwrites */
+    }
+}
+
+/* ---- one part of a tile (stream-K) ---- */
+
+static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
+{
+    const struct gemm_epilogue *o = from;
+    uint32_t row_groups = gemm_sums_warp_rows(&o->sums) / 8;
+    return o->acc(o->user, i / row_groups, i % row_groups, r);
+}
+
+/* The fix-up: adds the partial sums of the CTAs with earlier parts of the tile. */
+static void fix_up(struct gemm_epilogue *o, ptx_u32 tile)
+{
+    struct gemm *g = o->g;
+    ptx_u32 start = ptx_mul_lo_u32(g->k, tile, U32(g->division.stages));
+    ptx_u32 lowest = gemm_fixup_lowest_cta(g->k, &g->division, o->at, start);
+    if (o->bulk_fixup) {
+        gemm_bulk_fixup_add(g->k, o->bulk_fixup, &g->at, lowest, &g->read, g->releases, fragment,
+                            o);
+        return;
+    }
+    gemm_fixup_wait(g->k, o->at, o->flags, lowest, threads(o));
+    gemm_partials_add(g->k, &o->partials, o->at, lowest, fragment, o);
+}
+
+void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part)
+{
+    ptx_kernel *k = o->g->k;
+    const struct gemm_walk *w = &part->walk;
+    if (o->scale_accumulators && !o->exchange)
+        o->scale_accumulators(o->user);
+    if (o->sums.ctas || !o->partials.fragments) {
+        finish_tile(o, w->tile);
+        return;
+    }
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(o->g->division.stages))) {
+        ptx_if(k, ptx_setp_ne_u32(k, part->first, U32(0)))
+            fix_up(o, w->tile);
+        finish_tile(o, w->tile);
+    } else {
+        gemm_partials_store(k, &o->partials, fragment, o);
+        if (o->bulk_fixup)
+            gemm_bulk_fixup_arrive(k, o->bulk_fixup);
+        else
+            gemm_fixup_publish(k, o->at, o->flags);
+    }
 }

@@ -1,59 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The epilogue of a tile: y = f(sums + bias) + residual, rounded to y's type and stored. Threads
- * work on chunks of a row of y (chunk.h). Rows may have any length, and start at any multiple of an
- * element.
+ * The epilogue of every family: what a CTA does when it has multiplied its part of a tile.
  *
- *     accumulators ─▶ staging in shared memory (sums.h, halves.h) ─▶ chunk: scale, + bias,
- *                     activation, + residual, round ─▶ y
+ *     a part without the tile's last stage     accumulators ─▶ workspace, publish flag (fixup.h)
+ *     a part with the last stage
+ *       fix-up          accumulators += those of the CTAs with earlier parts
+ *       for each pass   accumulators ─▶ staging in shared memory (sums.h, or rounded: halves.h)
+ *                       barrier
+ *         for each chunk of a row of y:
+ *                       sums of the warps along K and of the CTAs of a cluster, SwiGLU's pairs,
+ *                       scale, + bias, activation, + residual, round ─▶ y (chunk.h)
+ *                       barrier
+ *
+ * y = f(scale·sums + bias) + residual, or with SwiGLU silu(gate + bias)·(up + up_bias) + residual.
+ * Rows of y may have any length, and start at any multiple of an element. A family supplies where
+ * its tiles are, its accumulators, and the arithmetic of its scales.
  */
 #ifndef PTXGEN_KERNELS_GEMM_EPILOGUE_H
 #define PTXGEN_KERNELS_GEMM_EPILOGUE_H
 
 #include "activation.h"
+#include "bulk_fixup.h"
 #include "chunk.h"
-#include "tile_end.h"
+#include "entry.h"
+#include "exchange.h"
+#include "halves.h"
 
 /* A chunk of y, with its row and column in y. */
 struct gemm_epilogue_place {
     struct gemm_chunk chunk;
     ptx_u32 row, column;
+    ptx_u64 wide_row, column_bytes; /* the row, and the bytes from a row's start to the chunk */
 };
 
 struct gemm_epilogue {
     /* Set by the caller. */
-    ptx_kernel *k;
-    const struct gemm_threads *at;
-    const struct gemm_division *division;
+    struct gemm *g;
+    const struct gemm_threads *at; /* of the team that ends a part together */
+
+    /* y, and what is added to it. Strides are in elements. */
     ptxgen_element type; /* of y, bias and residual */
-    ptxgen_activation activation;
+    uint32_t n;          /* features */
+    ptx_u64 y, y_stride, bias, up_bias, residual, residual_stride;
     bool has_bias, has_residual;
-    ptx_u32 m;                                            /* tokens */
-    uint32_t n;                                           /* features */
-    ptx_u64 y, y_stride, bias, residual, residual_stride; /* addresses, strides in elements */
-    ptx_u64 flags;                                        /* address of the CTAs' flags (fixup.h) */
-    struct gemm_sums sums;         /* all that its caller sets, but for `width` */
-    struct gemm_partials partials; /* begun; no fragments where tiles are never divided */
-    ptx_u32 along, along_k;        /* index of the warp along the columns, and along K */
-    bool only;                     /* the CTA never has a second tile */
-    bool has_stmatrix;             /* the target has stmatrix; read only where warps are alone */
-    uint32_t most_width;           /* columns of a chunk, at most */
+    ptxgen_activation activation;
+    uint32_t pairs; /* SwiGLU: `pairs` columns of gate stand before as many of up; 0: no SwiGLU */
+
+    /* The accumulators, and how they are staged. */
     gemm_sums_register *acc;
+    struct gemm_sums sums;  /* all that its caller sets, but for `width` */
+    ptx_u32 along, along_k; /* index of the warp along the columns, and along K */
+    bool only;              /* the CTA never has a second tile, so nothing else is staged */
+    bool has_stmatrix;      /* the target has stmatrix; read only where warps are alone */
+    bool rounds_biased;     /* a bias may be added to accumulators that are then rounded */
+    uint32_t most_width;    /* columns of a chunk, at most */
+
+    /* Sums of other CTAs. */
+    struct gemm_partials partials; /* begun; no fragments where tiles are never divided */
+    ptx_u64 flags;                 /* address of the CTAs' publish flags (fixup.h) */
+    const struct gemm_bulk_fixup *bulk_fixup; /* NULL: the fix-up does not go through a ring */
+    const struct gemm_exchange *exchange;     /* sent already, to be received; or NULL */
+
+    /* What only the family knows. */
+    void *user; /* for the functions, and for `acc` */
+    /*
+     * Sets the first row and column of a tile in y. The first row is `end_row` at most, which is
+     * the number of tokens where `locate` does not set it, too.
+     */
+    void (*locate)(void *user, ptx_u32 tile, struct gemm_epilogue *o);
+    /* Scales the accumulators of a part once they hold what `exchange` brings; or NULL. */
+    void (*scale_accumulators)(void *user);
     /* Converts a chunk's s32 sums to f32 and scales them; NULL where sums are f32. */
     void (*scale)(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums,
                   ptx_f32 *v);
-    /* Sets the first row and column of a tile. */
-    void (*locate)(void *user, ptx_u32 tile, struct gemm_epilogue *o);
-    void *user;
 
-    ptx_u32 first_row, first_column;
+    ptx_u32 first_row, end_row, first_column; /* of the tile in y; its rows end before end_row */
+    ptx_u32 rows;                             /* of y, from the tile's first on */
+    ptx_u32 pass_row;                         /* first row of the pass, within the tile */
     struct gemm_chunk chunk;
-    bool rounds; /* sums are rounded in their registers (halves.h): there is nothing to add */
+    bool rounds; /* accumulators are rounded before they are staged (halves.h) */
     struct gemm_halves halves;
 };
 
 void gemm_epilogue_begin(struct gemm_epilogue *o);
-/* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
-void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_walk *w, ptx_u32 first);
+/*
+ * Ends a part of a tile. The CTAs of a cluster that have sums of the same tile (sums.ctas) have all
+ * of the tile's sums between them, and read each other's shared memory: the caller synchronises the
+ * cluster before a CTA exits.
+ */
+void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part);
 
 #endif

@@ -17,7 +17,7 @@ void gemm_ring_declare(ptx_kernel *k, struct gemm_ring *r)
 void gemm_ring_declare_barriers(ptx_kernel *k, struct gemm_ring *r)
 {
     uint32_t bytes =
-        r->noted ? gemm_ring_side_barrier_bytes(r->stages) : gemm_ring_barrier_bytes(r->stages);
+        r->has_side ? gemm_ring_side_barrier_bytes(r->stages) : gemm_ring_barrier_bytes(r->stages);
     r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
 }
 
@@ -43,7 +43,7 @@ static uint32_t releasers(const struct gemm_ring *r)
 void gemm_ring_init_others(ptx_kernel *k, const struct gemm_ring *r)
 {
     init(k, r, released(r), r->users * releasers(r));
-    if (r->noted)
+    if (r->has_side)
         init(k, r, gemm_ring_side_offset(r), r->by_lane ? 32 : 1);
     ptx_fence_mbarrier_init_release_cluster(k);
 }

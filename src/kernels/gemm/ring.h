@@ -30,7 +30,7 @@ struct gemm_ring {
     uint32_t stages, stage_bytes; /* slots, a multiple of GEMM_RING_ALIGN each */
     uint32_t users;               /* consumer warps of a CTA */
     bool by_lane;  /* each of a warp's 32 lanes arrives, not one for all; not with `ctas` */
-    bool noted;    /* slots have a side barrier */
+    bool has_side; /* slots have a side barrier */
     uint32_t ctas; /* of a cluster that multicast to each other's slots, at most 32; 0: none */
 
     ptx_u32 slots, slots_end; /* shared addresses */

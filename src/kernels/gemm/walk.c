@@ -48,11 +48,11 @@ ptx_u32 gemm_deal_places(ptx_kernel *k, const struct gemm_division *d, ptx_u32 t
     ptx_u32 ctas = ptx_sreg_nctaid_x(k), owner = owner_of(k, d, tile);
     ptx_u32 each = gemm_divide(k, ptx_mul_lo_u32(k, d->share, d->granule), d->stages);
     ptx_u32 before = gemm_divide(k, gemm_first_stage(k, d, owner), d->stages);
-    ptx_u32 turn = ptx_sub_u32(k, tile, before);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, turn, ctas, owner);
+    ptx_u32 index = ptx_sub_u32(k, tile, before);
+    ptx_u32 dealt = ptx_mad_lo_u32(k, index, ctas, owner);
     ptx_u32 others = ptx_sub_u32(k, ctas, owner); /* each·CTAs + (before − each·owner) */
     ptx_u32 odd = ptx_mad_lo_u32(k, each, others, before);
-    return ptx_selp_u32(k, dealt, odd, ptx_setp_lt_u32(k, turn, each));
+    return ptx_selp_u32(k, dealt, odd, ptx_setp_lt_u32(k, index, each));
 }
 
 struct gemm_walk gemm_walk_begin(ptx_kernel *k, ptx_u32 first, ptx_u32 end)

@@ -18,7 +18,7 @@
  *
  * Where tiles are fewer than multiprocessors, the two CTAs of a cluster divide a tile's K and
  * exchange partial sums (exchange.h); where tiles are divided otherwise, the fix-up goes through
- * the ring (handover.h). Measurements and rejected designs are in docs/notes/marlin.md.
+ * the ring (bulk_fixup.h). Measurements and rejected designs are in docs/notes/marlin.md.
  */
 #include "../policy.h"
 #include "bulk.h"
@@ -313,17 +313,17 @@ static void issue_all(struct marlin_bulk *b)
 /* ---- fix-up ---- */
 
 /*
- * The warp after the producer of the fix-up publishes that the CTA holds partial sums of a tile
- * which another CTA ends.
+ * The flag warp, which follows the producer warp, publishes that the CTA has stored partial sums of
+ * a tile which another CTA ends.
  */
-static void announce(struct marlin_bulk *b)
+static void publish_partials(struct marlin_bulk *b)
 {
     struct marlin_product *q = &b->q;
     ptx_kernel *k = q->g.k;
-    ptx_pred is_herald = ptx_setp_eq_u32(k, q->g.at.warp, U32(q->v->wn * q->v->wk + 1));
+    ptx_pred in_flag_warp = ptx_setp_eq_u32(k, q->g.at.warp, U32(q->v->wn * q->v->wk + 1));
     ptx_u32 past = gemm_remainder(k, b->q.g.end, q->g.division.stages);
-    ptx_if(k, ptx_setp_bool_ne_u32(k, past, U32(0), is_herald))
-        gemm_bulk_fixup_publish(k, &q->handover, &q->g.at, q->address[MARLIN_WORKSPACE]);
+    ptx_if(k, ptx_setp_bool_ne_u32(k, past, U32(0), in_flag_warp))
+        gemm_bulk_fixup_publish(k, &q->bulk_fixup, &q->g.at, q->address[MARLIN_WORKSPACE]);
 }
 
 /*
@@ -331,7 +331,7 @@ static void announce(struct marlin_bulk *b)
  * ends that tile and other CTAs have parts of it. The end of the CTA's stages is computed again,
  * since no register is free to keep it.
  */
-static void send_sums(struct marlin_bulk *b, struct marlin_producer *s)
+static void issue_fixup(struct marlin_bulk *b, struct marlin_producer *s)
 {
     struct marlin_product *q = &b->q;
     ptx_kernel *k = q->g.k;
@@ -341,7 +341,7 @@ static void send_sums(struct marlin_bulk *b, struct marlin_producer *s)
     ptx_u32 end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, at.cta, U32(1)));
     ptx_if(k, ptx_setp_ge_u32(k, end, ptx_add_u32(k, start, U32(stages)))) {
         ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->g.division, &at, start);
-        gemm_bulk_fixup_issue(k, &q->handover, lowest, q->address[MARLIN_WORKSPACE],
+        gemm_bulk_fixup_issue(k, &q->bulk_fixup, lowest, q->address[MARLIN_WORKSPACE],
                               marlin_emit_partials(q), &s->p.place);
     }
 }
@@ -369,7 +369,7 @@ static void begin_exchange(struct marlin_bulk *b)
                                          .barrier = teams(v) + 1,
                                          .tiles = tiles(&b->q),
                                          .row_groups = token_groups(&b->q),
-                                         .rank = b->q.sums.rank};
+                                         .rank = b->q.g.rank};
     gemm_exchange_begin(b->q.g.k, &b->q.g.at, &b->exchange);
     b->q.exchange = &b->exchange;
 }
@@ -384,8 +384,8 @@ static void begin(struct marlin_bulk *b)
     ptx_u32 unit = q->g.at.cta;
     if (q->v->cluster) {
         unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
-        q->sums.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
-        b->along_k = ptx_mul_lo_u32(k, q->sums.rank, U32(q->g.division.stages));
+        q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
+        b->along_k = ptx_mul_lo_u32(k, q->g.rank, U32(q->g.division.stages));
     }
     b->q.g.first = gemm_first_stage(k, &q->g.division, unit);
     b->q.g.end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, unit, U32(1)));
@@ -394,12 +394,12 @@ static void begin(struct marlin_bulk *b)
                                      .stage_bytes = b->stage.bytes,
                                      .users = q->v->wn * q->v->wk,
                                      .by_lane = true,
-                                     .noted = marlin_stores_totals(q->spec, q->v)};
+                                     .has_side = marlin_stores_totals(q->spec, q->v)};
     if (marlin_is_wgmma(q->v) && !q->v->cluster)
-        q->handover = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
-                                               .fragments = marlin_fragments(q->v),
-                                               .barrier = teams(q->v) + 1,
-                                               .ring = &b->q.g.ring};
+        q->bulk_fixup = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
+                                                 .fragments = marlin_fragments(q->v),
+                                                 .barrier = teams(q->v) + 1,
+                                                 .ring = &b->q.g.ring};
 }
 
 void marlin_begin_bulk(struct gemm *g)
@@ -441,13 +441,13 @@ void marlin_produce(struct gemm *g)
     struct marlin_bulk *b = marlin_bulk_of(g);
     const ptxgen_tile *v = b->q.v;
     ptx_kernel *k = g->k;
-    bool fixes_up = b->q.handover.threads;
+    bool fixes_up = b->q.bulk_fixup.threads;
     if (fixes_up)
-        announce(b);
+        publish_partials(b);
     ptx_if(k, b->issues) {
         issue_all(b);
         if (fixes_up)
-            send_sums(b, &b->producer);
+            issue_fixup(b, &b->producer);
     }
     if (marlin_stores_totals(b->q.spec, v))
         ptx_if(k, ptx_setp_gt_u32(k, g->at.warp, U32(v->wn * v->wk)))

@@ -78,7 +78,7 @@ void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part)
 
 void marlin_epilogue_mma(struct gemm *g, struct gemm_part *part)
 {
-    marlin_emit_epilogue(marlin_of(g), part);
+    gemm_epilogue_end(&marlin_of(g)->epilogue, part);
 }
 
 /* ---- entries ---- */

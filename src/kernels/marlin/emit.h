@@ -3,12 +3,9 @@
 #ifndef PTXGEN_KERNELS_MARLIN_EMIT_H
 #define PTXGEN_KERNELS_MARLIN_EMIT_H
 
-#include "../gemm/activation.h"
-#include "../gemm/chunk.h"
 #include "../gemm/emit.h"
+#include "../gemm/epilogue.h"
 #include "../gemm/operand.h"
-#include "../gemm/tile_end.h"
-#include "../gemm/entry.h"
 #include "layout.h"
 
 enum {
@@ -96,11 +93,8 @@ struct marlin_product {
     bool reads_ring; /* stages are copied in bulk, by another warp */
     struct marlin_totals_place totals_place;
     const struct gemm_exchange *exchange; /* of a cluster's two CTAs; NULL: there is none */
-    struct gemm_sums sums;
-    struct gemm_halves halves; /* in place of `sums` where stages_halves says so */
-    struct gemm_partials partials;
-    struct gemm_bulk_fixup handover; /* of divided tiles with wgmma; 0 threads: not used */
-    struct gemm_chunk chunk; /* of y, bias and residual */
+    struct gemm_epilogue epilogue;
+    struct gemm_bulk_fixup bulk_fixup; /* of divided tiles with wgmma; 0 threads: not used */
     ptx_f32 acc[MAX_TILES][MAX_TOKEN_GROUPS][4];
     struct operands operands;
 };
@@ -179,7 +173,8 @@ void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u
 void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t step,
                               ptx_u32 words[MAX_TILES][4]);
 /* Loads the lane's scales (and zero points) of group `group` of the stage. */
-void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group, struct scales *s);
+void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group,
+                             struct scales *s);
 /* Without groups: loads the lane's scales (and zero points) from global memory. */
 void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, struct scales *s);
 /* Converts the two scales of a tile to f32. */
@@ -189,7 +184,8 @@ void marlin_emit_dequantiser_begin(struct marlin_product *q);
 /* Sets the dequantiser for these scales. */
 void marlin_emit_dequantiser(struct marlin_product *q, const struct scales *s);
 /* Makes operand A of an mma step from a word: q − z, s·(q − z), or q + offset, in units. */
-void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4]);
+void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word,
+                            const ptx_u32 a[4]);
 /* Where sums are corrected: the unit of the sums of features g (half 0) or g + 8 (half 1). */
 float marlin_code_unit(const struct marlin_product *q, uint32_t half);
 /* −(offset + z) for symmetric codes in that unit, as a pair. */
@@ -223,7 +219,7 @@ void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n);
 /* Adds the current stage's products, and makes the first operands of the next stage. */
 void marlin_emit_multiply(struct marlin_product *q);
 /* At the end of a part: corrects and scales the sums that have not been corrected by group. */
-void marlin_emit_finish_sums(struct marlin_product *q);
+void marlin_emit_finish_sums(void *product);
 
 /* ---- epilogue.c ---- */
 
@@ -231,9 +227,6 @@ void marlin_emit_finish_sums(struct marlin_product *q);
 ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r);
 /* Sets the epilogue up; sums are staged at the shared address `staging`. */
 void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging);
-/* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
-void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_part *part);
-
 /* Address of the partial sums of CTA 0. */
 ptx_u64 marlin_emit_partials(struct marlin_product *q);
 /* Tiles along M. */

@@ -121,8 +121,8 @@ static void begin_reading(struct marlin_bulk *b)
  * Stores the sums of activations of a group, for the warps at `along_k`. The sum of token g of each
  * fragment is in all lanes of group g.
  */
-static void note_group(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k, uint32_t group,
-                       const ptx_f32 totals[2])
+static void store_group_totals(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k,
+                               uint32_t group, const ptx_f32 totals[2])
 {
     struct marlin_product *q = &b->q;
     ptx_kernel *k = q->g.k;
@@ -136,16 +136,16 @@ static void note_group(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k, ui
     for (uint32_t j = 0; j < token_groups(q); j++)
         for (uint32_t half = 0; half < (starts ? 2 : 1); half++) {
             uint32_t to = b->stage.totals + index * each + j * (each / token_groups(q)) + half * 8;
-            ptx_f32 noted = totals[j];
+            ptx_f32 stored = totals[j];
             if (starts)
-                noted = ptx_mul_f32(k, noted, marlin_emit_correction(q, NULL, 0, half));
+                stored = ptx_mul_f32(k, stored, marlin_emit_correction(q, NULL, 0, half));
             ptx_guarded(k, first)
-                ptx_st_shared_f32(k, row, (int)to, noted);
+                ptx_st_shared_f32(k, row, (int)to, stored);
         }
 }
 
 /* The stores come after the loads of all groups, since a load would wait for an earlier store. */
-static void note_stage(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k)
+static void store_stage_totals(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k)
 {
     enum { MOST = 16 };
     uint32_t groups = marlin_corrected_groups(b->q.spec, b->q.v);
@@ -153,7 +153,7 @@ static void note_stage(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k)
     for (uint32_t i = 0; i < groups && i < MOST; i++)
         marlin_emit_totals(&b->q, slot, along_k, i, totals[i]);
     for (uint32_t i = 0; i < groups && i < MOST; i++)
-        note_group(b, slot, along_k, i, totals[i]);
+        store_group_totals(b, slot, along_k, i, totals[i]);
 }
 
 void marlin_sum_x(struct marlin_bulk *b)
@@ -170,7 +170,7 @@ void marlin_sum_x(struct marlin_bulk *b)
         ptx_nounroll(k);
         gemm_ring_wait(k, &place);
         for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
-            note_stage(b, place.slot, along_k);
+            store_stage_totals(b, place.slot, along_k);
         gemm_ring_side_arrive(k, &b->q.g.ring, &place);
         gemm_ring_advance(k, &b->q.g.ring, &place, NULL);
     }

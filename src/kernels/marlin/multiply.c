@@ -589,8 +589,9 @@ void marlin_emit_multiply(struct marlin_product *q)
     }
 }
 
-void marlin_emit_finish_sums(struct marlin_product *q)
+void marlin_emit_finish_sums(void *product)
 {
+    struct marlin_product *q = product;
     ptx_kernel *k = q->g.k;
     ptx_f32 totals[2][2];
     bool corrects = marlin_corrects_sums(q->spec, q->v), has_units = marlin_code_unit(q, 0) != 1;

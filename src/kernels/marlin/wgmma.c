@@ -321,7 +321,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
  * Multiplies the stages of a part without a counter of its own: the part ends when as many stages
  * of the CTA remain as come before the part in the walk.
  */
-static void multiply_what_is_left(struct gemm *g, struct gemm_part *part)
+static void multiply_without_counter(struct gemm *g, struct gemm_part *part)
 {
     struct marlin_bulk *b = marlin_bulk_of(g);
     struct gemm_walk *w = &part->walk;
@@ -386,7 +386,7 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
         begin_epilogue(b);
         part->first = find_part(b, &part->walk);
     }
-    marlin_emit_epilogue(q, part);
+    gemm_epilogue_end(&q->epilogue, part);
 }
 
 /* ---- all ---- */
@@ -466,7 +466,7 @@ const struct gemm_ops marlin_wgmma_ops = {.begin = marlin_begin_bulk,
                                           .begin_consumer = begin_consumer,
                                           .clear = clear,
                                           .multiply = multiply,
-                                          .multiply_part = multiply_what_is_left,
+                                          .multiply_part = multiply_without_counter,
                                           .drain = drain,
                                           .epilogue = epilogue,
                                           .end_consumer = end_consumer,

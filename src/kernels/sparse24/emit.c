@@ -211,7 +211,7 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
 {
     struct sparse24_product *q = sparse24_of(g);
     sparse24_output_begin(q);
-    gemm_epilogue_end(&q->output, &part->walk, part->first);
+    gemm_epilogue_end(&q->output, part);
 }
 
 /* The other CTAs of a cluster may still read this one's sums. */

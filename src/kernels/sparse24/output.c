@@ -55,14 +55,12 @@ void sparse24_output_begin(struct sparse24_product *q)
     const ptxgen_tile *v = q->v;
     bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
     q->output = (struct gemm_epilogue){
-        .k = k,
+        .g = &q->g,
         .at = &q->g.at,
-        .division = &q->g.division,
         .type = (ptxgen_element)s->y_type,
         .activation = (ptxgen_activation)s->activation,
         .has_bias = s->bias,
         .has_residual = s->residual,
-        .m = q->g.m,
         .n = s->n,
         .y = q->address[SPARSE24_Y],
         .y_stride = q->address[SPARSE24_Y_STRIDE],

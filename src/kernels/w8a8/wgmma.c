@@ -283,7 +283,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     if (q->lag > 1)
         ptx_mov_u32_to(k, q->g.held[1], q->g.held[0]);
     gemm_ring_next(k, &q->g.ring, &q->g.read, q->g.held[0], q->g.to_read);
-    if (q->g.ring.noted)
+    if (q->g.ring.has_side)
         gemm_ring_side_wait(k, &q->g.ring, &q->g.read);
 }
 
@@ -392,7 +392,7 @@ static void begin_consumer(struct gemm *g)
     else
         w8a8_begin_output(q);
     gemm_ring_wait(k, &g->read);
-    if (g->ring.noted)
+    if (g->ring.has_side)
         gemm_ring_side_wait(k, &g->ring, &g->read);
 }
 
@@ -418,7 +418,7 @@ static void begin(struct gemm *g)
     g->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                  .users = w8a8_consumer_threads(q->v) / 32,
-                                 .noted = w8a8_has_two_producers(q->v)};
+                                 .has_side = w8a8_has_two_producers(q->v)};
     gemm_ring_declare(k, &g->ring);
     if (w8a8_sums_bytes(q->v))
         q->sums.staging = w8a8_shared_buffer(q, "sums", w8a8_sums_bytes(q->v), 16);
