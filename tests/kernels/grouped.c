@@ -147,13 +147,14 @@ static void begin_consumer(struct gemm *g)
         .along = g->at.warp,
         .along_k = U32(0),
         .most_width = GEMM_SUMS_WIDTH,
-        .partials = {.threads = GROUPED_THREADS, .fragments = ROW_GROUPS},
+        .partials = {.threads = GROUPED_THREADS, .fragments = g->whole_tiles ? 0 : ROW_GROUPS},
         .acc = accumulator,
         .locate = locate_output,
         .user = p,
     };
     ptx_u64 partials = ptx_add_u64(k, p->workspace, U64(GROUPED_FLAGS));
-    gemm_partials_begin(k, &g->at, partials, &p->output.partials);
+    if (!g->whole_tiles)
+        gemm_partials_begin(k, &g->at, partials, &p->output.partials);
     gemm_epilogue_begin(&p->output);
 }
 

@@ -128,7 +128,7 @@ static void load(struct bench *b, const struct grouped *spec)
 }
 
 /* Launches the problem with so many CTAs and leaves y. Flags are 0 again after the launch. */
-static void run(struct bench *b, struct problem *p, uint32_t ctas)
+static void run(struct bench *b, struct problem *p, uint32_t ctas, ptxgen_cu_deviceptr workspace)
 {
     const struct grouped *s = &p->spec;
     size_t y_elements = (size_t)y_rows(p) * s->n;
@@ -140,7 +140,6 @@ static void run(struct bench *b, struct problem *p, uint32_t ctas)
     ptxgen_cu_deviceptr ends = bench_buffer(b, p->ends, s->groups * sizeof *p->ends);
     ptxgen_cu_deviceptr with_guards = bench_buffer(b, p->y, y_elements * 2);
     ptxgen_cu_deviceptr y = with_guards + (size_t)GUARD * s->n * 2;
-    ptxgen_cu_deviceptr workspace = bench_blank(b, grouped_workspace_bytes(ctas));
     assert_int_equal(b->driver.memset_d8(workspace, 0, GROUPED_FLAGS), PTXGEN_CUDA_SUCCESS);
     void *arguments[] = {&x, &w, &ends, &y, &workspace, &m};
     bench_run(b, "grouped", ctas, GROUPED_THREADS, arguments);
@@ -163,7 +162,7 @@ static void assert_right_with_any_ctas(struct bench *b, struct problem *p)
     uint64_t tiles = gemm_most_tiles_m(p->m, s->groups, GROUPED_TILE_M) * grouped_tiles_n(s);
     const uint32_t ctas[] = {1, 3, (uint32_t)tiles, (uint32_t)tiles * grouped_stages(s) + 5};
     for (size_t i = 0; i < sizeof ctas / sizeof *ctas; i++) {
-        run(b, p, ctas[i]);
+        run(b, p, ctas[i], bench_blank(b, grouped_workspace_bytes(ctas[i])));
         check(p);
         free_buffers(b);
     }
@@ -280,7 +279,56 @@ static void the_entry_is_assembled_without_spills(void **state)
     free(text);
 }
 
-/* ---- the host's share ---- */
+/* ---- the division among CTAs ---- */
+
+/* The first stage of a CTA where the host divides the tiles. */
+static uint32_t first_stage(const struct gemm_schedule *s, uint32_t cta)
+{
+    uint32_t unit = cta < s->grid ? cta : s->grid;
+    return (unit * s->share + (unit < s->extra ? unit : s->extra)) * s->granule;
+}
+
+/*
+ * The CTAs have the stages that the host's schedule for this number of tiles gives them: those
+ * whose last tile goes on in another CTA, and no others, have stored partial sums.
+ */
+static void assert_divided_as_by_the_host(struct bench *b, struct problem *p, uint32_t tiles,
+                                          uint32_t ctas)
+{
+    enum { SUMS = GROUPED_THREADS * GROUPED_TILE_M / 2 /* of a CTA */ };
+    const uint32_t stages = grouped_stages(&p->spec);
+    const struct gemm_schedule schedule = gemm_make_schedule(tiles, stages, ctas);
+    ptxgen_cu_deviceptr workspace = bench_buffer(b, NULL, grouped_workspace_bytes(ctas));
+    float sums[SUMS];
+    run(b, p, ctas, workspace);
+    assert_int_equal(grouped_workspace_bytes(ctas), GROUPED_FLAGS + ctas * sizeof sums);
+    for (uint32_t cta = 0; cta < ctas; cta++) {
+        uint32_t first = first_stage(&schedule, cta), end = first_stage(&schedule, cta + 1);
+        bool stored = false;
+        bench_read(b, sums, workspace + GROUPED_FLAGS + cta * sizeof sums, sizeof sums);
+        for (size_t i = 0; i < SUMS; i++)
+            stored |= sums[i] != 0;
+        assert_int_equal(stored, first < end && end % stages != 0);
+    }
+    free_buffers(b);
+}
+
+static void ctas_have_the_shares_that_the_host_would_give_them(void **state)
+{
+    enum { TILES_M = 9 };
+    struct grouped spec = usual;
+    struct bench b;
+    (void)state;
+    spec.groups = 5;
+    bench_open(&b, "cpu:sm_80");
+    load(&b, &spec);
+    struct problem p = make(spec, (const uint32_t[]){17, 0, 1, 33, 40});
+    for (uint32_t ctas = 1; ctas <= 24; ctas++)
+        if (test_in_share((int)ctas))
+            assert_divided_as_by_the_host(&b, &p, TILES_M * grouped_tiles_n(&spec), ctas);
+    release(&p);
+    bench_close(&b);
+}
 
 /* The most tiles of `groups` groups with `rows` rows, by trying all numbers of the first's rows. */
 static uint64_t most_tiles(uint32_t rows, uint32_t groups, uint32_t tile_m)
@@ -315,6 +363,7 @@ int main(void)
         cmocka_unit_test(groups_may_be_more_than_the_lanes_of_a_warp),
         cmocka_unit_test(many_groups_have_few_rows),
         cmocka_unit_test(groups_end_at_m_at_the_latest_and_have_no_fewer_than_no_rows),
+        cmocka_unit_test(ctas_have_the_shares_that_the_host_would_give_them),
         cmocka_unit_test(the_entry_is_assembled_without_spills),
         cmocka_unit_test(the_bound_of_tiles_is_reached),
     };
