@@ -81,6 +81,7 @@ void sparse24_output_begin(struct sparse24_product *q)
                  .rank = q->g.rank,
                  .pass_m = v->pass_m,
                  .staging = q->staging},
+        .exchange = exchanges ? &q->exchange : NULL,
         .along = q->along_n,
         .along_k = q->along_k,
         .only = exchanges,

@@ -181,7 +181,6 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
     if (sparse24_exchanges(q->v)) {
         gemm_exchange_open(k, &g->at, &q->exchange);
         gemm_exchange_send(k, &q->exchange, sparse24_accumulator, q);
-        gemm_exchange_receive(k, &q->exchange, sparse24_accumulator, q);
     }
     if (sparse24_has_few_registers(q->v))
         sparse24_output_begin(q);
