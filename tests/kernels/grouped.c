@@ -63,7 +63,7 @@ static void locate(void *user, const struct gemm_walk *walk)
     gemm_operand_locate(k, &p->w, p->w_at, w_row, w_end, walk->stage);
 }
 
-static void send(void *user, ptx_u32 slot)
+static void issue(void *user, ptx_u32 slot)
 {
     struct product *p = user;
     gemm_operand_issue(p->g.k, &p->x, slot);
@@ -101,7 +101,7 @@ static void begin(struct gemm *g)
                                          .stage_bytes = X_BYTES + W_BYTES,
                                          .division = &g->division,
                                          .locate = locate,
-                                         .send = send,
+                                         .issue = issue,
                                          .user = p};
     gemm_pipeline_begin(k, &g->pipeline, g->first, g->end);
 }

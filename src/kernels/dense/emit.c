@@ -91,7 +91,7 @@ static void locate(void *user, const struct gemm_walk *w)
     gemm_operand_locate(q->g.k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->n), w->stage);
 }
 
-static void send(void *user, ptx_u32 slot)
+static void issue(void *user, ptx_u32 slot)
 {
     struct dense_product *q = user;
     uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
@@ -264,7 +264,7 @@ static void begin_cp_async(struct gemm *g)
                                          .stage_bytes = dense_stage_bytes(q->v),
                                          .division = &g->division,
                                          .locate = locate,
-                                         .send = send,
+                                         .issue = issue,
                                          .user = q};
     gemm_pipeline_begin(g->k, &g->pipeline, g->first, g->end);
 }

@@ -12,15 +12,15 @@ static void advance_slot(ptx_kernel *k, const struct gemm_pipeline *p, ptx_u32 s
 
 void gemm_pipeline_issue(ptx_kernel *k, struct gemm_pipeline *p)
 {
-    ptx_if(k, ptx_setp_ne_u32(k, p->to_send, U32(0))) {
+    ptx_if(k, ptx_setp_ne_u32(k, p->to_issue, U32(0))) {
         ptx_if(k, ptx_setp_eq_u32(k, p->copies.stage, p->copies.stage_end)) {
             gemm_walk_next(k, p->division, &p->copies);
             p->locate(p->user, &p->copies);
         }
-        p->send(p->user, p->fill);
+        p->issue(p->user, p->fill);
         advance_slot(k, p, p->fill);
         ptx_add_u32_to(k, p->copies.stage, p->copies.stage, U32(1));
-        ptx_sub_u32_to(k, p->to_send, p->to_send, U32(1));
+        ptx_sub_u32_to(k, p->to_issue, p->to_issue, U32(1));
     }
     ptx_cp_async_commit_group(k);
 }
@@ -67,8 +67,8 @@ void gemm_pipeline_begin(ptx_kernel *k, struct gemm_pipeline *p, ptx_u32 first, 
     p->fill = ptx_mov_u32(k, p->begin);
     p->read = ptx_mov_u32(k, p->begin);
     p->copies = gemm_walk_begin(k, first, end);
-    p->to_send = ptx_sub_u32(k, end, first);
-    p->to_read = ptx_mov_u32(k, p->to_send);
+    p->to_issue = ptx_sub_u32(k, end, first);
+    p->to_read = ptx_mov_u32(k, p->to_issue);
     ptx_section(k, "first stages");
     send_first(k, p, FREE, p->early ? FREE + p->early : p->stages);
     if (p->sent)

@@ -23,15 +23,16 @@ struct gemm_pipeline {
     /* Moves the operands to the part of a tile at which the walk of the copies is. */
     void (*locate)(void *user, const struct gemm_walk *walk);
     /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-    void (*send)(void *user, ptx_u32 slot);
+    void (*issue)(void *user, ptx_u32 slot);
     /* NULL, or called once after the copies of the first stages are issued, before a wait. */
     void (*sent)(void *user);
     void *user;
 
     struct gemm_walk copies;
-    ptx_u32 to_send, to_read; /* stages whose copies are not issued, and whose products not begun */
-    ptx_u32 begin, end;       /* shared addresses of the first slot, and behind the last one */
-    ptx_u32 fill, read;       /* shared addresses of the slots to copy to, and to multiply from */
+    ptx_u32 to_issue,
+        to_read;        /* stages whose copies are not issued, and whose products not begun */
+    ptx_u32 begin, end; /* shared addresses of the first slot, and behind the last one */
+    ptx_u32 fill, read; /* shared addresses of the slots to copy to, and to multiply from */
 };
 
 /*

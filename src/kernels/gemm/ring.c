@@ -67,12 +67,12 @@ void gemm_ring_begin(ptx_kernel *k, const struct gemm_threads *at, struct gemm_r
  * A producer starts at parity 1: the phase before an mbarrier's first phase counts as complete,
  * so all slots are empty at the start.
  */
-struct gemm_ring_place gemm_ring_first(ptx_kernel *k, const struct gemm_ring *r, bool sender)
+struct gemm_ring_place gemm_ring_first(ptx_kernel *k, const struct gemm_ring *r, bool producer)
 {
     struct gemm_ring_place p;
     p.slot = ptx_mov_u32(k, r->slots);
     p.barrier = ptx_mov_u32(k, r->barriers);
-    p.parity = ptx_mov_u32(k, U32(sender));
+    p.parity = ptx_mov_u32(k, U32(producer));
     return p;
 }
 

@@ -72,7 +72,7 @@ void gemm_ring_init_others(ptx_kernel *k, const struct gemm_ring *r);
  */
 void gemm_ring_begin(ptx_kernel *k, const struct gemm_threads *at, struct gemm_ring *r);
 /* The first slot, for a producer or a consumer. */
-struct gemm_ring_place gemm_ring_first(ptx_kernel *k, const struct gemm_ring *r, bool sender);
+struct gemm_ring_place gemm_ring_first(ptx_kernel *k, const struct gemm_ring *r, bool producer);
 /*
  * Moves `p`, whose registers are written, to the next slot. Where `more` is not NULL, the move
  * happens only if that predicate holds.

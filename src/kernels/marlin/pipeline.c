@@ -56,7 +56,7 @@ void marlin_emit_pipeline_begin(struct marlin_product *q)
                                          .stage_bytes = marlin_stage_bytes(q->spec, q->v),
                                          .division = &q->g.division,
                                          .locate = locate,
-                                         .send = issue,
+                                         .issue = issue,
                                          .user = q};
     wait_for_previous(q);
     gemm_pipeline_begin(q->g.k, &q->g.pipeline, q->g.first, q->g.end);

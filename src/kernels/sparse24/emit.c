@@ -110,10 +110,10 @@ static void locate(void *user, const struct gemm_walk *w)
     sparse24_weights_locate(q, place.n, stage);
 }
 
-static void send(void *user, ptx_u32 slot)
+static void issue(void *user, ptx_u32 slot)
 {
     struct sparse24_product *q = user;
-    sparse24_weights_send(q, slot);
+    sparse24_weights_issue(q, slot);
     gemm_operand_issue(q->g.k, &q->x, slot);
 }
 
@@ -183,7 +183,7 @@ static void begin_cp_async(struct gemm *g)
                                          .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                          .division = &g->division,
                                          .locate = locate,
-                                         .send = send,
+                                         .issue = issue,
                                          .user = q};
     wait_for_previous(q);
     gemm_pipeline_begin(k, &g->pipeline, g->first, g->end);

@@ -126,7 +126,7 @@ void sparse24_weights_begin(struct sparse24_product *q);
 /* Makes stage `stage` of the warp's features in tile `tile_n` the next one to be copied. */
 void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32 stage);
 /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot);
+void sparse24_weights_issue(struct sparse24_product *q, ptx_u32 slot);
 /* Prefetches the located weights of the first stages, before `stage_end`, into the L2. */
 void sparse24_weights_prefetch(struct sparse24_product *q, ptx_u32 stage, ptx_u32 stage_end);
 /* Loads the lane's operand A of tile t in mma step i, and its metadata word j. */

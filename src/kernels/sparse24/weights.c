@@ -48,7 +48,7 @@ void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32
     ptx_mad_lo_u32_to(k, q->w.step, stage, U32(q->v->wk), q->along_k);
 }
 
-void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot)
+void sparse24_weights_issue(struct sparse24_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->g.k;
     struct sparse24_weights *w = &q->w;

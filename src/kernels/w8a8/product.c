@@ -202,7 +202,7 @@ static void locate(void *user, const struct gemm_walk *w)
         locate_codes(q, w);
 }
 
-static void send(void *user, ptx_u32 slot)
+static void issue(void *user, ptx_u32 slot)
 {
     struct product *q = user;
     w8a8_issue_weights(q, slot);
@@ -273,8 +273,8 @@ static void begin_pipeline(struct product *q)
     p->fill = ptx_mov_u32(k, p->begin);
     p->read = ptx_mov_u32(k, p->begin);
     p->copies = gemm_walk_begin(k, q->g.first, q->g.end);
-    p->to_send = ptx_sub_u32(k, q->g.end, q->g.first);
-    p->to_read = ptx_mov_u32(k, p->to_send);
+    p->to_issue = ptx_sub_u32(k, q->g.end, q->g.first);
+    p->to_read = ptx_mov_u32(k, p->to_issue);
     q->to_fill = ptx_mov_u32(k, U32(p->stages - 2));
     prepare_codes(q);
 }
@@ -287,7 +287,7 @@ static void start_pipeline(struct product *q)
                                            .early = early_stages(q),
                                            .division = &q->g.division,
                                            .locate = locate,
-                                           .send = send,
+                                           .issue = issue,
                                            .sent = prepare_codes,
                                            .user = q};
     if (q->issues_codes)
