@@ -81,9 +81,9 @@ PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
                                                 const ptxgen_target *target,
                                                 ptxgen_dense_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, to measure it: its warp_m, warp_n, warps, ctas (0: 1),
- * stages (0: all that fit) and pass_m are used, and the other members are computed here. Errors:
- * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a
+ * Makes `tile` the plan's only variant, to measure it: its kind, warp_m, warp_n (0: 64), warps (0:
+ * 1), ctas (0: 1), stages (0: all that fit), pass_m (0: 16), cluster and split (0: 1) are used, and
+ * the other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a
  * tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan,

@@ -99,11 +99,11 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
                                                    const ptxgen_target *target,
                                                    ptxgen_sparse24_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, to measure it: its tile_m, warps, warp_n (0: 32), stages
- * (0: all that fit), cluster (0: 1) and pass_m are used, and the other members are computed here.
- * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range or a plan of tier 1,
- * PTXGEN_ERROR_UNSUPPORTED for a cluster or warps along K that the target or K does not allow,
- * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
+ * Makes `tile` the plan's only variant, to measure it: its kind, tile_m, warps (0: 1), warp_n (0:
+ * 32), stages (0: all that fit), cluster (0: 1) and pass_m (0: 8) are used, and the other members
+ * are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range or a plan
+ * of tier 1, PTXGEN_ERROR_UNSUPPORTED for a cluster or warps along K that the target or K does not
+ * allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                                   const ptxgen_tile *tile,

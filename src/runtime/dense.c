@@ -93,7 +93,7 @@ static void map_operands(const ptxgen_dense_spec *s, const ptxgen_tile *v,
     map.address = a->w;
     map.rows = s->n;
     map.pitch = a->w_stride * dense_element(s);
-    map.box_rows = dense_tile_n(v);
+    map.box_rows = v->tile_n;
     list->maps[list->map_count++] = map;
 }
 
@@ -110,20 +110,20 @@ ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args 
     const ptxgen_tile *v = ptxgen_dense_choose(plan, args->m);
     if (!v)
         return family_refuse_m("dense", args->m, plan->spec.max_m, err);
-    struct dense_schedule schedule;
-    ptxgen_status status = dense_make_schedule(plan, v, args->m, &schedule, err);
+    struct gemm_launch launch;
+    ptxgen_status status = gemm_make_launch(&dense_planner, plan, v, args->m, &launch, err);
     if (status != PTXGEN_OK)
         return status;
     ptxgen_dense_args a = *args;
-    uint64_t end = schedule.aligned;
-    list->workspace_bytes = schedule.workspace_bytes;
+    uint64_t end = launch.copies;
+    list->workspace_bytes = launch.workspace_bytes;
     align(plan, v, args, a.m, &a.x, &a.x_stride, list, &end);
     align(plan, v, args, plan->spec.n, &a.w, &a.w_stride, list, &end);
     if (dense_is_bulk(v))
         map_operands(&plan->spec, v, &a, list);
     struct launch_entry *e = &list->entries[list->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
-                               .shape = launch_line(schedule.grid, dense_cta_threads(v),
+                               .shape = launch_line(launch.grid, dense_cta_threads(v),
                                                     v->dynamic_shared_bytes, dense_cluster(v)),
                                .params = DENSE_PARAMS,
                                .wide = DENSE_M,
@@ -138,9 +138,9 @@ ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args 
                                           [DENSE_RESIDUAL_STRIDE] = a.residual_stride,
                                           [DENSE_Y_STRIDE] = a.y_stride,
                                           [DENSE_M] = a.m,
-                                          [DENSE_SHARE] = schedule.tiles.share,
-                                          [DENSE_EXTRA] = schedule.tiles.extra,
-                                          [DENSE_GRANULE] = schedule.tiles.granule}};
+                                          [DENSE_SHARE] = launch.tiles.share,
+                                          [DENSE_EXTRA] = launch.tiles.extra,
+                                          [DENSE_GRANULE] = launch.tiles.granule}};
     return PTXGEN_OK;
 }
 

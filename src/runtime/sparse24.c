@@ -180,24 +180,24 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
     const ptxgen_tile *v = ptxgen_sparse24_choose(plan, a.m);
     if (!v)
         return family_refuse_m("sparse24", a.m, plan->spec.max_m, err);
-    struct sparse24_schedule schedule;
-    ptxgen_status status = sparse24_make_schedule(plan, v, a.m, &schedule, err);
+    struct gemm_launch launch;
+    ptxgen_status status = gemm_make_launch(&sparse24_planner, plan, v, a.m, &launch, err);
     if (status != PTXGEN_OK)
         return status;
     bool programmatic = a.overlap_previous && sparse24_overlaps(plan);
-    to->workspace_bytes = schedule.workspace_bytes;
+    to->workspace_bytes = launch.workspace_bytes;
     if (must_align(plan, v, &a)) {
         const struct launch_rows rows = {a.m, plan->spec.k, sparse24_element(&plan->spec)};
-        launch_list_align(to, plan->variant_count, &rows, a.workspace + schedule.aligned, &a.x,
+        launch_list_align(to, plan->variant_count, &rows, a.workspace + launch.copies, &a.x,
                           &a.x_stride);
-        to->workspace_bytes = schedule.aligned + a.m * sparse24_x_bytes(&plan->spec);
+        to->workspace_bytes = launch.copies + a.m * sparse24_x_bytes(&plan->spec);
         programmatic = false;
     }
     if (sparse24_is_wgmma(v))
         to->maps[to->map_count++] = map_x(&plan->spec, v, &a);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
-                               .shape = launch_line(schedule.grid, sparse24_cta_threads(v),
+                               .shape = launch_line(launch.grid, sparse24_cta_threads(v),
                                                     v->dynamic_shared_bytes, v->cluster),
                                .params = SPARSE24_PARAMS,
                                .wide = SPARSE24_M,
@@ -213,9 +213,9 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
                                           [SPARSE24_RESIDUAL_STRIDE] = a.residual_stride,
                                           [SPARSE24_Y_STRIDE] = a.y_stride,
                                           [SPARSE24_M] = a.m,
-                                          [SPARSE24_SHARE] = schedule.tiles.share,
-                                          [SPARSE24_EXTRA] = schedule.tiles.extra,
-                                          [SPARSE24_GRANULE] = schedule.tiles.granule}};
+                                          [SPARSE24_SHARE] = launch.tiles.share,
+                                          [SPARSE24_EXTRA] = launch.tiles.extra,
+                                          [SPARSE24_GRANULE] = launch.tiles.granule}};
     e->shape.programmatic = programmatic;
     return PTXGEN_OK;
 }

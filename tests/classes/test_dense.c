@@ -87,10 +87,10 @@ static void name_classes(const struct point *p, const ptxgen_dense_plan *plan,
     const ptxgen_tile *v = &plan->variants[0];
     const char *target = targets[p->chip], *entry = ptxgen_dense_entry(v),
                *type = plan->spec.type == PTXGEN_F32 ? "f32" : "f16";
-    struct dense_schedule s;
+    struct gemm_launch s;
     ptxgen_error err;
     uint32_t stages = dense_own_stages(&plan->spec, v);
-    assert_ok(dense_make_schedule(plan, v, p->m, &s, &err), &err);
+    assert_ok(gemm_make_launch(&dense_planner, plan, v, p->m, &s, &err), &err);
     snprintf(names->of[0], NAME, "%s, %s, %s, bias and residual %u", target, type, entry,
              plan->spec.bias);
     snprintf(names->of[1], NAME, "%s, %s, %s", type, entry, dealing_of(&s.tiles, stages));

@@ -85,10 +85,10 @@ static bool name_classes(const struct point *p, const ptxgen_sparse24_plan *plan
     const ptxgen_tile *v = &plan->variants[0];
     const char *type = plan->spec.type == PTXGEN_SPARSE24_S8 ? "s8" : "f16",
                *entry = ptxgen_sparse24_entry(v), *wgmma = sparse24_is_wgmma(v) ? " wgmma" : "";
-    struct sparse24_schedule s;
+    struct gemm_launch s;
     ptxgen_error err;
     uint32_t stages = sparse24_own_stages(&plan->spec, v);
-    if (sparse24_make_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
+    if (gemm_make_launch(&sparse24_planner, plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
     snprintf(names->of[0], NAME, "%s, %s%s, %u tokens, wk %u, cluster %u, bias and residual %u",
              type, entry, wgmma, v->tile_m, v->wk, v->cluster, plan->spec.bias);

@@ -15,7 +15,7 @@ static void begin_walk(struct dense_product *q)
     ptx_kernel *k = g->k;
     dense_load_params(q);
     g->at = gemm_find_threads(k);
-    g->tiles_m = gemm_divide_up(k, g->m, dense_tile_m(q->v));
+    g->tiles_m = gemm_divide_up(k, g->m, q->v->tile_m);
     gemm_find_share(g);
     g->at.cta = g->unit;
     q->last_tile = gemm_divide(k, ptx_sub_u32(k, g->end, U32(1)), g->division.stages);
@@ -34,7 +34,7 @@ void dense_begin_bulk(struct gemm *g)
     q->w_map = ptx_param_declare(k, "w_map", GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     gemm_ring_declare(k, &g->ring);
     gemm_ring_begin(k, &g->at, &g->ring);
-    q->boxes = (struct gemm_boxes){.rows = dense_tile_m(q->v),
+    q->boxes = (struct gemm_boxes){.rows = q->v->tile_m,
                                    .blocks = 1,
                                    .stage_bytes = dense_stage_bytes(q->v),
                                    .maps = ptx_param_address(k, x_maps),
@@ -57,7 +57,7 @@ void dense_end_bulk(struct gemm *g)
 
 uint32_t dense_stage_x_bytes(const struct dense_product *q)
 {
-    return gemm_operand_stage_bytes(dense_tile_m(q->v), 1);
+    return gemm_operand_stage_bytes(q->v->tile_m, 1);
 }
 
 /* ---- issuing copies ---- */

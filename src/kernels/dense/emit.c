@@ -76,10 +76,10 @@ struct gemm_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
     else if (q->v->split == 1)
         dealt = gemm_deal_places(q->g.k, &q->g.division, tile);
     struct gemm_place place = gemm_locate(q->g.k, dealt, q->g.tiles_m, tiles_n);
-    place.m = ptx_mul_lo_u32(q->g.k, place.m, U32(dense_tile_m(q->v)));
+    place.m = ptx_mul_lo_u32(q->g.k, place.m, U32(q->v->tile_m));
     if (cluster > 1)
         place.n = ptx_mad_lo_u32(q->g.k, place.n, U32(cluster), q->g.rank);
-    place.n = ptx_mul_lo_u32(q->g.k, place.n, U32(dense_tile_n(q->v)));
+    place.n = ptx_mul_lo_u32(q->g.k, place.n, U32(q->v->tile_n));
     return place;
 }
 
@@ -94,7 +94,7 @@ static void locate(void *user, const struct gemm_walk *w)
 static void issue(void *user, ptx_u32 slot)
 {
     struct dense_product *q = user;
-    uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
+    uint32_t x_bytes = gemm_operand_stage_bytes(q->v->tile_m, q->v->wk);
     gemm_operand_issue(q->g.k, &q->x, slot);
     gemm_operand_issue(q->g.k, &q->w, ptx_add_u32(q->g.k, slot, U32(x_bytes)));
 }
@@ -128,8 +128,8 @@ static void begin_reading(struct dense_product *q, struct gemm_operand *o, uint3
 void dense_begin_reading(struct dense_product *q)
 {
     q->w.as_a = true;
-    begin_reading(q, &q->x, dense_tile_m(q->v), q->along_m, q->v->warp_m);
-    begin_reading(q, &q->w, dense_tile_n(q->v), q->along_n, q->v->warp_n);
+    begin_reading(q, &q->x, q->v->tile_m, q->along_m, q->v->warp_m);
+    begin_reading(q, &q->w, q->v->tile_n, q->along_n, q->v->warp_n);
 }
 
 /* Sets an operand up; a warp reads the fragments from its own first row on. */
@@ -149,14 +149,14 @@ static void begin_operand(struct dense_product *q, struct gemm_operand *o, uint3
 static void begin(struct dense_product *q)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t tile_m = dense_tile_m(q->v);
+    uint32_t tile_m = q->v->tile_m;
     dense_load_params(q);
     q->g.at = gemm_find_threads(k);
     dense_find_warp(q);
     q->g.tiles_m = gemm_divide_up(k, q->g.m, tile_m);
     q->w.as_a = true;
     begin_operand(q, &q->x, tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
-    begin_operand(q, &q->w, dense_tile_n(q->v), DENSE_W_STRIDE, q->along_n, q->v->warp_n);
+    begin_operand(q, &q->w, q->v->tile_n, DENSE_W_STRIDE, q->along_n, q->v->warp_n);
     dense_operands_begin(q);
 }
 
@@ -188,7 +188,8 @@ static void begin_partials(struct dense_product *q)
     o->partials =
         (struct gemm_partials){.threads = dense_threads(v), .fragments = dense_fragments(v)};
     ptx_u64 partials =
-        ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
+        ptx_add_u64(k, q->address[DENSE_WORKSPACE],
+                    U64(gemm_partials_offset(&q->plan->target, PTXGEN_DENSE_MOST_CTAS)));
     if (v->cluster > 1) {
         ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
         ptx_u32 before = ptx_mul_lo_u32(k, q->g.rank, units);
@@ -219,8 +220,8 @@ void dense_begin_output(struct dense_product *q)
         .residual = q->address[DENSE_RESIDUAL],
         .residual_stride = q->address[DENSE_RESIDUAL_STRIDE],
         .flags = q->address[DENSE_WORKSPACE],
-        .sums = {.tile_m = dense_tile_m(v),
-                 .tile_n = dense_tile_n(v),
+        .sums = {.tile_m = v->tile_m,
+                 .tile_n = v->tile_n,
                  .warp_m = v->warp_m,
                  .warp_n = v->warp_n,
                  .wk = v->wk,

@@ -3,11 +3,10 @@
 #ifndef PTXGEN_KERNELS_DENSE_LAYOUT_H
 #define PTXGEN_KERNELS_DENSE_LAYOUT_H
 
-#include "../plan.h"
 #include "../gemm/align.h"
-#include "../gemm/ring.h"
-#include "../gemm/schedule.h"
 #include "../gemm/fixup.h"
+#include "../gemm/plan.h"
+#include "../gemm/ring.h"
 #include "../gemm/sums.h"
 
 #include <ptxgen/dense.h>
@@ -78,14 +77,6 @@ static inline uint32_t dense_row_bytes(const ptxgen_dense_spec *s)
     return (uint32_t)gemm_aligned_bytes(s->k, dense_element(s));
 }
 
-static inline uint32_t dense_tile_m(const ptxgen_tile *v)
-{
-    return v->wm * v->warp_m;
-}
-static inline uint32_t dense_tile_n(const ptxgen_tile *v)
-{
-    return v->wn * v->warp_n;
-}
 static inline uint32_t dense_threads(const ptxgen_tile *v)
 {
     return 32 * v->wm * v->wn * v->wk;
@@ -98,7 +89,7 @@ static inline uint32_t dense_staging_bytes(const ptxgen_tile *v)
 {
     if (dense_is_alone(v))
         return gemm_sums_alone_bytes(v->warp_n, v->pass_m, v->wm * v->wn);
-    return gemm_sums_bytes(dense_tile_n(v), v->pass_m, v->wk);
+    return gemm_sums_bytes(v->tile_n, v->pass_m, v->wk);
 }
 /* Bytes of the barriers, padded to the alignment of sums that each warp stages alone. */
 static inline uint32_t dense_barrier_bytes(const ptxgen_tile *v)
@@ -133,7 +124,7 @@ static inline bool dense_divides(const ptxgen_tile *v)
 /* Tiles along N; the CTAs of a cluster with the same tokens count as one tile. */
 static inline uint32_t dense_tiles_n(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
-    uint32_t rows = dense_tile_n(v) * v->cluster;
+    uint32_t rows = v->tile_n * v->cluster;
     return s->n / rows + (s->n % rows != 0);
 }
 static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s, const ptxgen_tile *v)
@@ -154,26 +145,11 @@ static inline uint32_t dense_own_stages(const ptxgen_dense_spec *s, const ptxgen
 /* Bytes of a stage: x, then w. */
 static inline uint32_t dense_stage_bytes(const ptxgen_tile *v)
 {
-    return (dense_tile_m(v) + dense_tile_n(v)) * v->wk * DENSE_BLOCK_BYTES;
+    return (v->tile_m + v->tile_n) * v->wk * DENSE_BLOCK_BYTES;
 }
 
-/*
- * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
- * where tiles are divided, the partial sums of each CTA (fixup.h); then the aligned copies of x
- * and w (align.h).
- */
-static inline uint64_t dense_partials_offset(const ptxgen_dense_plan *plan)
-{
-    return ((uint64_t)plan->target.multiprocessors * PTXGEN_DENSE_MOST_CTAS * 4 + 255) / 256 * 256;
-}
-struct dense_schedule {
-    struct gemm_schedule tiles; /* division of tiles among CTAs, or among clusters */
-    uint32_t grid;
-    uint64_t aligned;         /* offset of the aligned copies */
-    uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */
-};
-ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_tile *variant,
-                                  uint64_t m, struct dense_schedule *schedule, ptxgen_error *err);
+/* The copies of a launch (plan.h) are those of x and w with aligned rows (align.h). */
+extern const struct gemm_planner dense_planner;
 
 /* Whether ptxgen_dense_make_plan has filled the plan. */
 static inline bool dense_is_plan(const ptxgen_dense_plan *p)

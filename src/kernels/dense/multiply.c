@@ -53,7 +53,7 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->g.k;
     struct dense_operands *o = &q->operands;
-    uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
+    uint32_t x_bytes = gemm_operand_stage_bytes(q->v->tile_m, q->v->wk);
     ptx_u32 stage_w = ptx_add_u32(k, slot, U32(x_bytes));
     ptx_mov_u32_to(k, o->x_lane, gemm_operand_lane(k, &q->x, slot, q->along_k));
     ptx_mov_u32_to(k, o->w_lane, gemm_operand_lane(k, &q->w, stage_w, q->along_k));

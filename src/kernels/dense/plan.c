@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 
-#include "../plan.h"
 #include "../gemm/ring.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum {
-    LEAST_STAGES = 3,
-    MOST_STAGES = 8,
     MOST_ROWS = 128,
     MOST_BULK_ROWS = 256,
     PAST_ROW = 2000,
@@ -17,8 +13,9 @@ enum {
 
 /* ---- the spec ---- */
 
-static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
+static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
 {
+    const ptxgen_dense_spec *s = spec;
     if (s->type > PTXGEN_BF16)
         return ptxgen_fail(err, plan_refuses_enumerator(s->type <= PTXGEN_F64),
                            "dense: the type %u is none of PTXGEN_F32, _F16 and _BF16", s->type);
@@ -40,21 +37,16 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 
 /* ---- tiles ---- */
 
-static bool fits(const ptxgen_target *target, ptxgen_tile *v)
+static void derive(ptxgen_tile *v)
 {
-    v->shared_bytes =
-        v->stages * dense_stage_bytes(v) + dense_staging_bytes(v) + dense_barrier_bytes(v);
-    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
-    return v->shared_bytes <= plan_shared_limit(target, v->ctas);
+    v->tile_m = v->wm * v->warp_m;
+    v->tile_n = v->wn * v->warp_n;
 }
 
-/* Chooses as many stages as fit; false if too few fit. */
-static bool fill_stages(const ptxgen_target *target, ptxgen_tile *v)
+static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
 {
-    for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
-        if (fits(target, v))
-            return true;
-    return false;
+    (void)plan;
+    return v->stages * dense_stage_bytes(v) + dense_staging_bytes(v) + dense_barrier_bytes(v);
 }
 
 /*
@@ -68,7 +60,7 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_tile *v)
     if (dense_is_bulk(v))
         return 1900;
     if (s->type == PTXGEN_F32)
-        return dense_tile_m(v) == MOST_ROWS ? 205 : 165;
+        return v->tile_m == MOST_ROWS ? 205 : 165;
     uint64_t warps = (uint64_t)v->wm * v->wn * v->wk * v->ctas * v->warp_n * 205 / 32;
     return warps < 1700 ? warps : 1700;
 }
@@ -82,13 +74,14 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_tile *v)
  * CTAs of a cluster with the same tokens read x once. Bulk copies add a little for the L2, and in
  * such clusters 2 ns for each token of a box that does not exist.
  */
-static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64_t m)
+static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
+    const ptxgen_dense_plan *plan = of;
     const ptxgen_dense_spec *s = &plan->spec;
-    uint64_t w = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
-    uint64_t x = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
-    uint64_t rows = (m + dense_tile_m(v) - 1) / dense_tile_m(v);
-    uint64_t products = w / dense_element(s) * dense_tile_m(v) * 1000 / multiply_adds(s, v);
+    uint64_t w = (uint64_t)v->tile_n * DENSE_BLOCK_BYTES;
+    uint64_t x = (uint64_t)v->tile_m * DENSE_BLOCK_BYTES;
+    uint64_t rows = (m + v->tile_m - 1) / v->tile_m;
+    uint64_t products = w / dense_element(s) * v->tile_m * 1000 / multiply_adds(s, v);
     uint64_t memory = w * 1000 / 23 / rows;
     uint64_t l2 = (w + x / v->cluster) * 1000 / (dense_is_bulk(v) ? 90 : 45);
     uint64_t step = memory > l2 ? memory : l2;
@@ -96,7 +89,7 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64
     if (dense_is_wgmma(v))
         step += l2 / 16;
     if (v->cluster > 1)
-        step += (rows * dense_tile_m(v) - m) * PAST_ROW / rows;
+        step += (rows * v->tile_m - m) * PAST_ROW / rows;
     uint64_t tiles = rows * dense_tiles_n(s, v);
     uint64_t steps = (uint64_t)dense_stages_along_k(s, v) * v->wk;
     uint64_t ctas = plan->target.multiprocessors * v->ctas / dense_cluster(v);
@@ -105,7 +98,7 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64
         return tiles > ctas ? UINT64_MAX : steps / v->split * step + 2500000;
     if (!dense_divides(v) || gemm_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
-    uint64_t ends = 2500000 + (uint64_t)dense_tile_m(v) * 60000 + (v->cluster - 1) * 1000000;
+    uint64_t ends = 2500000 + (uint64_t)v->tile_m * 60000 + (v->cluster - 1) * 1000000;
     return (tiles * steps + ctas - 1) / ctas * step + ends;
 }
 
@@ -113,80 +106,38 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64
  * Of the candidates with equally many tokens the cheapest is used, of equally cheap ones the first.
  */
 static const ptxgen_tile candidates[] = {
-    {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
-    {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
-    {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
-    {.warp_m = 32, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
-    {.warp_m = 32, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
-    {.warp_m = 32, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 4, .wk = 1, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 2, .wk = 1, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1, .pass_m = 32},
-    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_m = 16},
-    {.warp_m = 64, .warp_n = 32, .wm = 2, .wn = 2, .wk = 1, .pass_m = 16},
+    {.warp_m = 16, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 16},
+    {.warp_m = 16, .warp_n = 32, .wn = 4, .wk = 2, .pass_m = 16},
+    {.warp_m = 16, .warp_n = 32, .wn = 2, .wk = 2, .pass_m = 16},
+    {.warp_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 16},
+    {.warp_m = 32, .warp_n = 32, .wn = 4, .wk = 2, .pass_m = 16},
+    {.warp_m = 32, .warp_n = 32, .wn = 2, .wk = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wn = 4, .wk = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wn = 2, .wk = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wn = 4, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wn = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .pass_m = 32},
+    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 2, .wn = 2, .pass_m = 16},
 };
 
 /* Candidates with wgmma, one for each name of an entry. */
 static const ptxgen_tile wgmma_candidates[] = {
-    {.kind = PTXGEN_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_WGMMA,
-     .warp_m = 32,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 4,
-     .wk = 1,
-     .pass_m = 32,
-     .split = 2},
-    {.kind = PTXGEN_WGMMA, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_WGMMA,
-     .warp_m = 64,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 4,
-     .wk = 1,
-     .pass_m = 32,
-     .split = 2},
-    {.kind = PTXGEN_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA,
-     .warp_m = 128,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 8,
-     .wk = 1,
-     .pass_m = 32,
-     .split = 2},
-    {.kind = PTXGEN_WGMMA,
-     .warp_m = 256,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 8,
-     .wk = 1,
-     .pass_m = 32,
-     .cluster = 2},
-    {.kind = PTXGEN_WGMMA,
-     .warp_m = 128,
-     .warp_n = 16,
-     .wm = 1,
-     .wn = 8,
-     .wk = 1,
-     .pass_m = 32,
-     .cluster = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 32, .warp_n = 16, .wn = 4, .pass_m = 32},
+    {.kind = PTXGEN_WGMMA, .warp_m = 32, .warp_n = 16, .wn = 4, .pass_m = 32, .split = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .warp_n = 16, .wn = 4, .pass_m = 32},
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .warp_n = 16, .wn = 4, .pass_m = 32, .split = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .warp_n = 16, .wn = 4, .pass_m = 16},
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .warp_n = 16, .wn = 8, .pass_m = 32, .split = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 256, .warp_n = 16, .wn = 8, .pass_m = 32, .cluster = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .warp_n = 16, .wn = 8, .pass_m = 32, .cluster = 2},
 };
 
 /* Candidates with bulk copies and mma.sync, for many tokens: with clusters of two, and without. */
 static const ptxgen_tile bulk_candidates[] = {
-    {.kind = PTXGEN_BULK,
-     .warp_m = 64,
-     .warp_n = 64,
-     .wm = 4,
-     .wn = 2,
-     .wk = 1,
-     .pass_m = 16,
-     .cluster = 2},
-    {.kind = PTXGEN_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_m = 16},
+    {.kind = PTXGEN_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .pass_m = 16, .cluster = 2},
+    {.kind = PTXGEN_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .pass_m = 16},
 };
 
 /* Whether ptxas spills registers of the tile: one tile for sm_87, where K has one stage only. */
@@ -207,119 +158,59 @@ static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_tile *v)
 }
 
 /* Halves the sums of a warp for f32, whose split operands take more registers. */
-static void adapt(const ptxgen_dense_spec *s, ptxgen_tile *v)
+static bool adapt(const void *of, ptxgen_tile *v)
 {
-    v->ctas = 1;
-    v->cluster = v->cluster ? v->cluster : 1;
-    v->split = v->split ? v->split : 1;
-    if (s->type != PTXGEN_F32 || v->warp_n < 64)
-        return;
-    v->wm = 4;
-    v->wn = 2;
-    v->warp_m = 32;
-}
-
-/* A choice among candidates: those with `least` to `most` tokens in a tile, for m tokens. */
-struct choice {
-    const ptxgen_tile *among;
-    size_t count;
-    uint32_t least, most;
-    uint64_t m;
-};
-
-/* Adds the cheapest candidate to the plan, unless there is none or the plan has it. */
-static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
-{
-    uint64_t least = UINT64_MAX;
-    ptxgen_tile best = {.kind = 0};
-    for (size_t i = 0; i < c->count; i++) {
-        ptxgen_tile v = c->among[i];
-        adapt(&plan->spec, &v);
-        bool asked = dense_tile_m(&v) >= c->least && dense_tile_m(&v) <= c->most;
-        if (!asked || !is_usable(plan, &v) || !fill_stages(&plan->target, &v) ||
-            cost(plan, &v, c->m) >= least)
-            continue;
-        least = cost(plan, &v, c->m);
-        best = v;
+    const ptxgen_dense_plan *plan = of;
+    if (plan->spec.type == PTXGEN_F32 && v->warp_n >= 64) {
+        v->wm = 4;
+        v->wn = 2;
+        v->warp_m = 32;
+        derive(v);
     }
-    for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (!memcmp(&plan->variants[i], &best, sizeof best))
-            return true;
-    if (least != UINT64_MAX)
-        plan->variants[plan->variant_count++] = best;
-    return least != UINT64_MAX;
+    return is_usable(plan, v);
 }
 
 /* Adds one tile for each number of tokens up to `widest`; the widest tile serves any M. */
 static void choose_mma(ptxgen_dense_plan *plan, uint32_t most_m, uint32_t widest)
 {
-    struct choice c = {candidates, sizeof candidates / sizeof *candidates, 0, 0, 0};
-    for (uint32_t rows = 16, served = 0; rows <= widest && served < most_m; rows *= 2) {
-        c.least = c.most = rows;
-        c.m = rows == MOST_ROWS ? INT32_MAX : rows;
-        served = choose_tile(plan, &c) ? rows : served;
-    }
+    for (uint32_t rows = 16, served = 0; rows <= widest && served < most_m; rows *= 2)
+        if (gemm_add_cheapest(&dense_planner, plan, GEMM_AMONG(candidates, rows, rows),
+                              rows == MOST_ROWS ? GEMM_ANY_M : rows))
+            served = rows;
 }
 
 /* Adds one tile for each number of tokens up to 64, then the best tile for each larger M. */
 static void choose_wgmma(ptxgen_dense_plan *plan, uint32_t most_m)
 {
-    struct choice c = {wgmma_candidates, sizeof wgmma_candidates / sizeof *wgmma_candidates, 0, 0,
-                       0};
     for (uint32_t rows = 32; rows <= 1024 && rows / 2 < most_m; rows *= 2) {
-        c.least = rows < MOST_ROWS ? rows : MOST_ROWS;
-        c.most = rows < MOST_ROWS ? rows : MOST_BULK_ROWS;
-        c.m = rows == 1024 ? INT32_MAX : rows;
-        choose_tile(plan, &c);
+        bool many = rows >= MOST_ROWS;
+        gemm_add_cheapest(
+            &dense_planner, plan,
+            GEMM_AMONG(wgmma_candidates, many ? MOST_ROWS : rows, many ? MOST_BULK_ROWS : rows),
+            rows == 1024 ? GEMM_ANY_M : rows);
     }
 }
 
-static void choose_bulk(ptxgen_dense_plan *plan, uint32_t most_m)
+static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 {
-    struct choice c = {bulk_candidates, sizeof bulk_candidates / sizeof *bulk_candidates,
-                       MOST_BULK_ROWS, MOST_BULK_ROWS, INT32_MAX};
-    if (most_m > MOST_ROWS)
-        choose_tile(plan, &c);
-}
-
-static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
-{
+    ptxgen_dense_plan *plan = of;
     uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
     bool wgmma = dense_has_wgmma(plan);
+    (void)err;
     choose_mma(plan, most, wgmma ? 16 : MOST_ROWS);
     if (wgmma)
         choose_wgmma(plan, most);
-    else if (dense_has_bulk(plan))
-        choose_bulk(plan, most);
-    if (!plan->variant_count)
-        return plan_no_tile("dense", &plan->target, err);
+    else if (dense_has_bulk(plan) && most > MOST_ROWS)
+        gemm_add_cheapest(&dense_planner, plan,
+                          GEMM_AMONG(bulk_candidates, MOST_BULK_ROWS, MOST_BULK_ROWS), GEMM_ANY_M);
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen_target *target,
-                                     ptxgen_dense_plan *plan, ptxgen_error *err)
+static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *err)
 {
-    if (!spec || !target || !plan)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: spec, target and plan must be given");
-    ptxgen_status status = check_spec(spec, err);
-    if (status == PTXGEN_OK)
-        status = plan_check_target("dense", target, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memset(plan, 0, sizeof *plan);
-    plan->spec = *spec;
-    plan->target = *target;
-    return choose_tiles(plan, err);
-}
-
-/* ---- tiles of the caller's choice ---- */
-
-static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
-{
+    const ptxgen_dense_plan *plan = of;
     bool wgmma = dense_is_wgmma(v), bulk = dense_is_bulk(v);
     const struct plan_number numbers[] = {
-        {"kind", v->kind, PTXGEN_MMA, PTXGEN_BULK, false},
         {"warp_m", v->warp_m, 16, wgmma ? MOST_BULK_ROWS : 64, true},
         {"warp_n", v->warp_n, bulk && !wgmma ? 64 : 16, 64, true},
         {"wm", v->wm, 1, wgmma ? 1 : 16, true},
@@ -328,91 +219,98 @@ static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
         {"ctas", v->ctas, 1, bulk ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
         {"cluster", v->cluster, 1, bulk ? 2 : 1, true},
         {"split", v->split, 1, wgmma && v->cluster == 1 ? 2 : 1, true},
-        {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_m", v->pass_m, 8, v->warp_m, true},
-        {"tile_m", dense_tile_m(v), 16, bulk ? MOST_BULK_ROWS : MOST_ROWS, true},
+        {"tile_m", v->tile_m, 16, bulk ? MOST_BULK_ROWS : MOST_ROWS, true},
     };
     ptxgen_status status =
         plan_check_numbers("dense", numbers, sizeof numbers / sizeof *numbers, err);
-    if (status != PTXGEN_OK)
-        return status;
-    if (dense_threads(v) > 512)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: %u times %u times %u warps are more than the 16 of a CTA", v->wm,
-                           v->wn, v->wk);
-    return PTXGEN_OK;
-}
-
-ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_tile *tile,
-                                    ptxgen_error *err)
-{
-    if (!dense_is_plan(plan) || !tile)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: a plan that was made, and a tile, must be given");
-    ptxgen_tile v = *tile;
-    v.stages = tile->stages ? tile->stages : LEAST_STAGES;
-    v.ctas = tile->ctas ? tile->ctas : 1;
-    v.cluster = tile->cluster ? tile->cluster : 1;
-    v.split = tile->split ? tile->split : 1;
-    ptxgen_status status = check_tile(&v, err);
-    if (status != PTXGEN_OK)
-        return status;
-    if (dense_is_bulk(&v) && !is_usable(plan, &v))
+    if (status == PTXGEN_OK)
+        status = gemm_check_warps("dense", v, err);
+    if (status == PTXGEN_OK && bulk && !is_usable(plan, v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "dense: %s, f16 or bf16, clusters that divide the %u multiprocessors, and a split that "
             "divides the %u stages along K",
-            dense_is_wgmma(&v) ? "wgmma needs sm_90a" : "copies in bulk need sm_90, PTX 8.0",
-            plan->target.multiprocessors, dense_stages_along_k(&plan->spec, &v));
-    bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
-    if (!fit)
-        return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
-                           "dense: the tile takes %u bytes of shared memory, but a CTA has %u",
-                           v.shared_bytes, plan_shared_limit(&plan->target, v.ctas));
-    memset(plan->variants, 0, sizeof plan->variants);
-    plan->variants[0] = v;
-    plan->variant_count = 1;
-    return PTXGEN_OK;
+            wgmma ? "wgmma needs sm_90a" : "copies in bulk need sm_90, PTX 8.0",
+            plan->target.multiprocessors, dense_stages_along_k(&plan->spec, v));
+    return status;
 }
 
-/* ---- what serves a launch ---- */
+/* ---- launches ---- */
 
-const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t m)
+/* A variant of wgmma serves more tokens than it has only where none has one tile along M. */
+static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
-    if (!dense_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
-        return NULL;
-    const ptxgen_tile *best = NULL;
-    uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < plan->variant_count; i++) {
-        const ptxgen_tile *v = &plan->variants[i];
-        bool last = i + 1 == plan->variant_count;
-        if (dense_is_wgmma(v) && dense_tile_m(v) < m && m <= MOST_ROWS && !last)
-            continue; /* a variant with one row of tiles follows */
-        uint64_t time = cost(plan, v, m < INT32_MAX ? m : INT32_MAX);
-        if (time < least) {
-            least = time;
-            best = v;
-        }
-    }
-    return best;
+    const ptxgen_dense_plan *plan = of;
+    bool last = v == &plan->variants[plan->variant_count - 1];
+    if (dense_is_wgmma(v) && v->tile_m < m && m <= MOST_ROWS && !last)
+        return UINT64_MAX;
+    return cost(plan, v, m);
 }
 
-void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text, size_t size)
+static struct gemm_work work(const void *of, const ptxgen_tile *v)
+{
+    const ptxgen_dense_spec *s = &((const ptxgen_dense_plan *)of)->spec;
+    return (struct gemm_work){dense_tiles_n(s, v), dense_own_stages(s, v), dense_cluster(v),
+                              gemm_partials_bytes(dense_threads(v), dense_fragments(v))};
+}
+
+static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
+                                 uint32_t stages, uint32_t units)
+{
+    (void)of;
+    return gemm_deal(tiles, stages, units, !dense_divides(v) || gemm_deals_whole(tiles, units));
+}
+
+static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
 {
     static const char *const kinds[] = {[PTXGEN_MMA] = "mma.sync",
                                         [PTXGEN_WGMMA] = "wgmma",
                                         [PTXGEN_BULK] = "mma.sync with copies in bulk"};
-    const ptxgen_tile *v = ptxgen_dense_choose(plan, m);
-    bool made = dense_is_plan(plan);
-    if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
-        return;
     const char *pairs = v->cluster > 1 ? "; two CTAs share their tokens" : "";
+    (void)of, (void)m;
     snprintf(text, size,
              "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, %u stages, "
              "%s%s",
-             dense_tile_m(v), dense_tile_n(v), v->wm, v->wn, v->wk, v->stages, kinds[v->kind],
+             v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages, kinds[v->kind],
              v->split > 1 ? "; two CTAs divide K" : pairs);
 }
+
+static bool is_plan(const void *plan)
+{
+    return dense_is_plan(plan);
+}
+
+const struct gemm_planner dense_planner = {
+    GEMM_PLANNER_MEMBERS(dense),
+    .is_plan = is_plan,
+    .check_spec = check_spec,
+    .choose_tiles = choose_tiles,
+    .defaults = {.warp_n = 64,
+                 .wm = 1,
+                 .wn = 1,
+                 .wk = 1,
+                 .ctas = 1,
+                 .pass_m = 16,
+                 .cluster = 1,
+                 .split = 1},
+    .most_kind = PTXGEN_BULK,
+    .least_stages = 3,
+    .most_stages = {8, 8, 8},
+    .derive = derive,
+    .adapt = adapt,
+    .shared_bytes = shared_bytes,
+    .candidate_cost = cost,
+    .cost = variant_cost,
+    .check_tile = check_tile,
+    .most_ctas = PTXGEN_DENSE_MOST_CTAS,
+    .work = work,
+    .deal = deal,
+    .describe = describe,
+};
+GEMM_MAKE_PLAN(dense, dense_planner)
+GEMM_TILES(dense, dense_planner)
+GEMM_LAUNCHES(dense, dense_planner)
 
 const char *ptxgen_dense_entry(const ptxgen_tile *variant)
 {
@@ -432,56 +330,11 @@ const char *ptxgen_dense_entry(const ptxgen_tile *variant)
     if (!variant)
         return NULL;
     uint32_t i = 0, pair = variant->cluster > 1 ? 1 : 0;
-    while (16u << i < dense_tile_m(variant))
+    while (16u << i < variant->tile_m)
         i++;
     switch (variant->kind) {
     case PTXGEN_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
     case PTXGEN_BULK: return bulk[i][pair];
     default: return mma[i];
     }
-}
-
-ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_tile *v, uint64_t m,
-                                  struct dense_schedule *schedule, ptxgen_error *err)
-{
-    uint32_t stages = dense_own_stages(&plan->spec, v);
-    if (m > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "dense: m = %llu tokens are more than a launch takes, %d",
-                           (unsigned long long)m, INT32_MAX);
-    uint64_t tiles = (m + dense_tile_m(v) - 1) / dense_tile_m(v) * dense_tiles_n(&plan->spec, v);
-    if (tiles * stages > UINT32_MAX)
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_UNSUPPORTED,
-            "dense: m = %llu tokens with N = %u, K = %u are %llu stages, more than 2^32",
-            (unsigned long long)m, plan->spec.n, plan->spec.k,
-            (unsigned long long)(tiles * stages));
-    struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
-    uint32_t units = plan->target.multiprocessors * v->ctas / dense_cluster(v);
-    s.tiles = gemm_deal(tiles, stages, units, !dense_divides(v) || gemm_deals_whole(tiles, units));
-    s.grid = s.tiles.grid * dense_cluster(v);
-    if (s.tiles.divides) {
-        s.aligned += s.grid * gemm_partials_bytes(dense_threads(v), dense_fragments(v));
-        s.workspace_bytes = s.aligned;
-    }
-    *schedule = s;
-    return PTXGEN_OK;
-}
-
-ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m, uint32_t *ctas,
-                                ptxgen_error *err)
-{
-    if (!dense_is_plan(plan) || !ctas)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: a plan that was made, and ctas, must be given");
-    const ptxgen_tile *v = ptxgen_dense_choose(plan, m);
-    struct dense_schedule schedule = {.aligned = 0};
-    ptxgen_status status = PTXGEN_OK;
-    if (v)
-        status = dense_make_schedule(plan, v, m, &schedule, err);
-    else if (m)
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                             "dense: no variant serves m = %llu", (unsigned long long)m);
-    *ctas = schedule.grid;
-    return status;
 }

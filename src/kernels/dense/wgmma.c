@@ -23,7 +23,7 @@
 
 static void multiply_tile(struct dense_product *q, uint32_t t, ptx_u64 w, ptx_u64 x)
 {
-    int n = (int)dense_tile_m(q->v);
+    int n = (int)q->v->tile_m;
     ptx_f32 *acc = q->acc[t][0];
     if (q->spec->type == PTXGEN_BF16)
         ptx_wgmma_k16_f32_bf16(q->g.k, n, acc, w, x, q->accumulate, 1, 1, 0, 0);

@@ -173,7 +173,7 @@ static uint32_t stages_ahead(const struct sparse24_product *q)
 {
     const ptxgen_tile *v = q->v;
     bool few = sparse24_exchanges(v) && v->tile_m >= 64;
-    return few ? 256 / sparse24_tile_n(v) : q->g.ring.stages;
+    return few ? 256 / v->tile_n : q->g.ring.stages;
 }
 
 /*

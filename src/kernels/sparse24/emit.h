@@ -44,7 +44,7 @@ struct sparse24_product {
     ptx_u32 staging; /* shared, for sums */
     struct gemm_epilogue output;
     ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
-    struct sparse24_operands operands; /* of mma.sp */
+    struct sparse24_operands operands;                        /* of mma.sp */
 
     /* wgmma.sp, on copies in bulk. */
     struct gemm_boxes boxes; /* of x */
@@ -70,23 +70,20 @@ static inline struct sparse24_product *sparse24_of(struct gemm *g)
 
 static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
 {
-    return sparse24_warp_m(q->v) / 8;
+    return q->v->warp_m / 8;
 }
 
 /* ---- layout of a stage in shared memory: x, then the block of packed weights of each warp ---- */
 
-static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s,
-                                         const ptxgen_tile *v)
+static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     return v->wk * SPARSE24_STEP * sparse24_element(s) / GEMM_BLOCK_BYTES;
 }
-static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s,
-                                              const ptxgen_tile *v)
+static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     return gemm_operand_stage_bytes(v->tile_m, sparse24_x_blocks(s, v));
 }
-static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
-                                            const ptxgen_tile *v)
+static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
     return sparse24_stage_x_bytes(s, v) + sparse24_tile_strips(v) * v->wk * sparse24_block_bytes(s);
 }

@@ -3,10 +3,9 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 #define PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 
-#include "../plan.h"
 #include "../gemm/align.h"
 #include "../gemm/exchange.h"
-#include "../gemm/schedule.h"
+#include "../gemm/plan.h"
 #include "../gemm/sums.h"
 #include "shape.h"
 
@@ -92,14 +91,10 @@ static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
 }
 
-static inline uint32_t sparse24_tile_n(const ptxgen_tile *v)
-{
-    return v->wm * v->wn * v->warp_n;
-}
 /* Strips of a tile. With mma.sp each warp copies one block, of wm · wn strips and wk steps. */
 static inline uint32_t sparse24_tile_strips(const ptxgen_tile *v)
 {
-    return sparse24_tile_n(v) / SPARSE24_STRIP;
+    return v->tile_n / SPARSE24_STRIP;
 }
 static inline uint32_t sparse24_threads(const ptxgen_tile *v)
 {
@@ -122,14 +117,10 @@ static inline uint32_t sparse24_cta_threads(const ptxgen_tile *v)
 {
     return sparse24_threads(v) + (sparse24_is_wgmma(v) ? 32 * SPARSE24_WARPGROUP : 0);
 }
-/* Tiles of 16 features of a warp, and tokens of a warp. */
+/* Tiles of 16 features of a warp. */
 static inline uint32_t sparse24_warp_tiles(const ptxgen_tile *v)
 {
     return v->wm * v->warp_n / SPARSE24_TILE;
-}
-static inline uint32_t sparse24_warp_m(const ptxgen_tile *v)
-{
-    return v->tile_m / v->wm;
 }
 /* Whether each warp finishes its own sums alone, because no other warp has sums of its outputs. */
 static inline bool sparse24_warps_are_alone(const ptxgen_tile *v)
@@ -140,7 +131,7 @@ static inline uint32_t sparse24_sums_bytes(const ptxgen_tile *v)
 {
     return sparse24_warps_are_alone(v)
                ? gemm_sums_alone_bytes(v->wm * v->warp_n, v->pass_m, v->wm * v->wn)
-               : gemm_sums_bytes(sparse24_tile_n(v), v->pass_m, v->wk);
+               : gemm_sums_bytes(v->tile_n, v->pass_m, v->wk);
 }
 /* Whether the two CTAs of a cluster exchange sums, and each finishes half of the tokens. */
 static inline bool sparse24_exchanges(const ptxgen_tile *v)
@@ -154,7 +145,7 @@ static inline uint32_t sparse24_finished_rows(const ptxgen_tile *v)
 /* Accumulators of a thread, divided by four. */
 static inline uint32_t sparse24_fragments(const ptxgen_tile *v)
 {
-    return sparse24_warp_tiles(v) * (sparse24_warp_m(v) / 8);
+    return sparse24_warp_tiles(v) * (v->warp_m / 8);
 }
 /* Whether registers are few: five warps a scheduler leave each thread 96, and sums take 64. */
 static inline bool sparse24_has_few_registers(const ptxgen_tile *v)
@@ -183,24 +174,8 @@ static inline bool sparse24_overlaps(const ptxgen_sparse24_plan *plan)
 
 ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err);
 
-/*
- * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
- * where tiles are divided, the partial sums of each CTA (fixup.h), at offset `partials`; then
- * the aligned copy of x (align.h), at offset `aligned`.
- */
-static inline uint64_t sparse24_partials_offset(const ptxgen_sparse24_plan *plan)
-{
-    return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
-}
-struct sparse24_schedule {
-    struct gemm_schedule tiles; /* division of tiles among CTAs, or among clusters */
-    uint32_t grid;
-    uint64_t partials, aligned; /* offsets */
-    uint64_t workspace_bytes;   /* without an aligned x: `aligned`, or 0 where nothing is needed */
-};
-ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan, const ptxgen_tile *variant,
-                                     uint64_t m, struct sparse24_schedule *schedule,
-                                     ptxgen_error *err);
+/* The copy of a launch (plan.h) is that of x with aligned rows (align.h). */
+extern const struct gemm_planner sparse24_planner;
 
 /* Whether ptxgen_sparse24_make_plan has filled the plan; the variants of tier 1 are dense's. */
 static inline bool sparse24_is_plan(const ptxgen_sparse24_plan *p)

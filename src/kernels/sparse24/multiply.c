@@ -64,7 +64,7 @@ static ptx_u32 find_x_lane(struct sparse24_product *q)
     ptx_u32 lane = gemm_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
     if (q->v->wm == 1)
         return lane;
-    return ptx_mad_lo_u32(k, q->along_m, U32(sparse24_warp_m(q->v) * GEMM_BLOCK_BYTES), lane);
+    return ptx_mad_lo_u32(k, q->along_m, U32(q->v->warp_m * GEMM_BLOCK_BYTES), lane);
 }
 
 void sparse24_operands_begin(struct sparse24_product *q)

@@ -39,7 +39,7 @@ static void locate(void *user, ptx_u32 tile, struct gemm_epilogue *o)
         ptx_u32 own = ptx_mad_lo_u32(q->g.k, q->g.rank, U32(rows), o->first_row);
         o->first_row = ptx_min_u32(q->g.k, own, q->g.m);
     }
-    o->first_column = ptx_mul_lo_u32(q->g.k, place.n, U32(sparse24_tile_n(q->v)));
+    o->first_column = ptx_mul_lo_u32(q->g.k, place.n, U32(q->v->tile_n));
 }
 
 ptx_u32 sparse24_accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -69,10 +69,10 @@ void sparse24_output_begin(struct sparse24_product *q)
         .residual_stride = q->address[SPARSE24_RESIDUAL_STRIDE],
         .flags = q->address[SPARSE24_WORKSPACE],
         .sums = {.tile_m = sparse24_finished_rows(v),
-                 .tile_n = sparse24_tile_n(v),
+                 .tile_n = v->tile_n,
                  .warp_m = sparse24_finished_rows(v) / v->wm,
                  .warp_n = v->wm * v->warp_n,
-                 .warp_row = ptx_mul_lo_u32(k, q->along_m, U32(sparse24_warp_m(v))),
+                 .warp_row = ptx_mul_lo_u32(k, q->along_m, U32(v->warp_m)),
                  .wk = v->wk,
                  .interleaved = sparse24_is_wgmma(v),
                  .alone = sparse24_warps_are_alone(v),
@@ -95,7 +95,7 @@ void sparse24_output_begin(struct sparse24_product *q)
         .user = q,
     };
     ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
-                                   U64(sparse24_partials_offset(q->plan)));
+                                   U64(gemm_partials_offset(&q->plan->target, 1)));
     if (!exchanges)
         gemm_partials_begin(k, &q->g.at, partials, &q->output.partials);
     gemm_epilogue_begin(&q->output);

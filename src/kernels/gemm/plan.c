@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a family's plan ---- */
+
+static uint32_t number_at(const void *plan, size_t at)
+{
+    uint32_t number;
+    memcpy(&number, (const char *)plan + at, sizeof number);
+    return number;
+}
+
+static const ptxgen_target *target_of(const struct gemm_planner *p, const void *plan)
+{
+    return (const ptxgen_target *)(const void *)((const char *)plan + p->target);
+}
+
+static const ptxgen_tile *variants_of(const struct gemm_planner *p, const void *plan)
+{
+    return (const ptxgen_tile *)(const void *)((const char *)plan + p->variants);
+}
+
+static void put_variant(const struct gemm_planner *p, void *plan, uint32_t at,
+                        const ptxgen_tile *tile)
+{
+    uint32_t count = at + 1;
+    memcpy((char *)plan + p->variants + at * sizeof *tile, tile, sizeof *tile);
+    memcpy((char *)plan + p->variant_count, &count, sizeof count);
+}
+
+ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,
+                             const ptxgen_target *target, void *plan, ptxgen_error *err)
+{
+    if (!spec || !target || !plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: spec, target and plan must be given", p->family);
+    ptxgen_status status = p->check_spec(spec, err);
+    if (status == PTXGEN_OK)
+        status = plan_check_target(p->family, target, err);
+    if (status != PTXGEN_OK)
+        return status;
+    memset(plan, 0, p->plan_bytes);
+    memcpy(plan, spec, p->spec_bytes);
+    memcpy((char *)plan + p->target, target, sizeof *target);
+    status = p->choose_tiles(plan, err);
+    if (status == PTXGEN_OK && !p->is_plan(plan))
+        return plan_no_tile(p->family, target, err);
+    return status;
+}
+
+/* ---- tiles ---- */
+
+/* Gives members that are 0 their defaults, and derives the others. */
+static void complete(const struct gemm_planner *p, ptxgen_tile *tile)
+{
+    enum { MEMBERS = sizeof *tile / sizeof(uint32_t) };
+    uint32_t members[MEMBERS], defaults[MEMBERS];
+    memcpy(members, tile, sizeof members);
+    memcpy(defaults, &p->defaults, sizeof defaults);
+    for (int i = 0; i < MEMBERS; i++)
+        members[i] = members[i] ? members[i] : defaults[i];
+    memcpy(tile, members, sizeof members);
+    if (p->derive)
+        p->derive(tile);
+}
+
+bool gemm_fits(const struct gemm_planner *p, const void *plan, ptxgen_tile *tile)
+{
+    uint64_t bytes = p->shared_bytes(plan, tile);
+    tile->shared_bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    tile->dynamic_shared_bytes = plan_dynamic_shared(tile->shared_bytes);
+    return tile->shared_bytes <= plan_shared_limit(target_of(p, plan), tile->ctas);
+}
+
+/* Gives the tile as many stages as fit, `most` at most; false where too few fit. */
+static bool fill_stages(const struct gemm_planner *p, const void *plan, uint32_t most,
+                        ptxgen_tile *tile)
+{
+    for (tile->stages = most; tile->stages >= p->least_stages; tile->stages--)
+        if (gemm_fits(p, plan, tile))
+            return true;
+    return false;
+}
+
+bool gemm_adapt(const struct gemm_planner *p, const void *plan, const ptxgen_tile *candidate,
+                ptxgen_tile *tile)
+{
+    *tile = *candidate;
+    complete(p, tile);
+    if (!p->adapt(plan, tile))
+        return false;
+    uint32_t most = tile->stages ? tile->stages : p->most_stages[tile->kind];
+    while (!fill_stages(p, plan, most, tile)) {
+        tile->pass_m /= 2;
+        if (!p->least_pass_m || tile->pass_m < p->least_pass_m)
+            return false;
+    }
+    return true;
+}
+
+void gemm_add(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile)
+{
+    uint32_t count = number_at(plan, p->variant_count);
+    for (uint32_t i = 0; i < count; i++)
+        if (!memcmp(&variants_of(p, plan)[i], tile, sizeof *tile))
+            return;
+    if (count < p->most_variants)
+        put_variant(p, plan, count, tile);
+}
+
+bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct gemm_choice *choice,
+                       uint64_t m)
+{
+    uint64_t least = UINT64_MAX;
+    ptxgen_tile best;
+    for (size_t i = 0; i < choice->count; i++) {
+        ptxgen_tile t = choice->among[i];
+        complete(p, &t);
+        if (t.tile_m < choice->least || t.tile_m > choice->most || !gemm_adapt(p, plan, &t, &t))
+            continue;
+        uint64_t cost = p->candidate_cost(plan, &t, m);
+        if (cost >= least)
+            continue;
+        least = cost;
+        best = t;
+    }
+    if (least != UINT64_MAX)
+        gemm_add(p, plan, &best);
+    return least != UINT64_MAX;
+}
+
+/* ---- tiles of the caller's choice ---- */
+
+ptxgen_status gemm_check_warps(const char *family, const ptxgen_tile *tile, ptxgen_error *err)
+{
+    enum { MOST_WARPS = 16 };
+    if ((uint64_t)tile->wm * tile->wn * tile->wk > MOST_WARPS)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: %u times %u times %u warps are more than the %d of a CTA", family,
+                           tile->wm, tile->wn, tile->wk, MOST_WARPS);
+    return PTXGEN_OK;
+}
+
+ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile,
+                            ptxgen_error *err)
+{
+    if (!p->is_plan(plan) || !tile)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: a plan that was made, and a tile, must be given", p->family);
+    ptxgen_tile t = *tile;
+    t.stages = t.stages ? t.stages : p->least_stages;
+    const struct plan_number numbers[] = {
+        {"kind", t.kind, PTXGEN_MMA, p->most_kind, false},
+        {"stages", t.stages, p->least_stages, GEMM_MOST_STAGES, false},
+    };
+    ptxgen_status status =
+        plan_check_numbers(p->family, numbers, sizeof numbers / sizeof *numbers, err);
+    complete(p, &t);
+    if (status == PTXGEN_OK)
+        status = p->check_tile(plan, &t, err);
+    if (status != PTXGEN_OK)
+        return status;
+    bool fit =
+        tile->stages ? gemm_fits(p, plan, &t) : fill_stages(p, plan, p->most_stages[t.kind], &t);
+    if (!fit)
+        return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
+                           "%s: the tile takes %u bytes of shared memory, but a CTA has %u",
+                           p->family, t.shared_bytes,
+                           plan_shared_limit(target_of(p, plan), t.ctas));
+    memset((char *)plan + p->variants, 0, p->most_variants * sizeof t);
+    put_variant(p, plan, 0, &t);
+    return PTXGEN_OK;
+}
+
+/* ---- launches ---- */
+
+static bool is_served(const struct gemm_planner *p, const void *plan, uint64_t m)
+{
+    uint32_t most = number_at(plan, p->max_m);
+    return m && (!most || m <= most);
+}
+
+const ptxgen_tile *gemm_choose(const struct gemm_planner *p, const void *plan, uint64_t m)
+{
+    if (!p->is_plan(plan) || !is_served(p, plan, m))
+        return NULL;
+    const ptxgen_tile *variants = variants_of(p, plan), *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < number_at(plan, p->variant_count); i++) {
+        uint64_t cost = p->cost(plan, &variants[i], m < GEMM_ANY_M ? m : GEMM_ANY_M);
+        if (cost < least) {
+            least = cost;
+            best = &variants[i];
+        }
+    }
+    return best;
+}
+
+ptxgen_status gemm_make_launch(const struct gemm_planner *p, const void *plan,
+                               const ptxgen_tile *tile, uint64_t m, struct gemm_launch *launch,
+                               ptxgen_error *err)
+{
+    const struct gemm_work work = p->work(plan, tile);
+    const ptxgen_target *target = target_of(p, plan);
+    uint32_t units = target->multiprocessors * tile->ctas / work.cluster;
+    if (m > GEMM_ANY_M)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s: m = %llu tokens are more than a launch takes, %d", p->family,
+                           (unsigned long long)m, GEMM_ANY_M);
+    uint64_t tiles = (m + tile->tile_m - 1) / tile->tile_m * work.tiles_n;
+    if (tiles * work.stages > UINT32_MAX)
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "%s: m = %llu tokens with N = %u, K = %u are %llu stages, more than 2^32", p->family,
+            (unsigned long long)m, number_at(plan, p->n), number_at(plan, p->k),
+            (unsigned long long)(tiles * work.stages));
+    if (p->check_launch) {
+        ptxgen_status status = p->check_launch(tile, m, tiles, units, err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
+    struct gemm_launch l = {.partials = gemm_partials_offset(target, p->most_ctas)};
+    l.tiles = p->deal(plan, tile, tiles, work.stages, units);
+    l.grid = l.tiles.grid * work.cluster;
+    l.copies = l.partials;
+    if (l.tiles.divides) {
+        l.copies += l.grid * work.partials;
+        l.workspace_bytes = l.copies;
+    }
+    *launch = l;
+    return PTXGEN_OK;
+}
+
+ptxgen_status gemm_ctas(const struct gemm_planner *p, const void *plan, uint64_t m, uint32_t *ctas,
+                        ptxgen_error *err)
+{
+    if (!p->is_plan(plan) || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: a plan that was made, and ctas, must be given", p->family);
+    const ptxgen_tile *tile = gemm_choose(p, plan, m);
+    struct gemm_launch launch = {.grid = 0};
+    ptxgen_status status = PTXGEN_OK;
+    if (tile)
+        status = gemm_make_launch(p, plan, tile, m, &launch, err);
+    else if (m)
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: no variant serves m = %llu",
+                             p->family, (unsigned long long)m);
+    *ctas = launch.grid;
+    return status;
+}
+
+void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, char *text,
+                  size_t size)
+{
+    const ptxgen_tile *tile = gemm_choose(p, plan, m);
+    if (tile)
+        p->describe(plan, tile, m, text, size);
+    else if (!p->is_plan(plan))
+        snprintf(text, size, "no launch: there is no plan");
+    else if (!m)
+        snprintf(text, size, "no launch: there are no tokens");
+    else
+        snprintf(text, size, "no launch: %llu tokens are above the plan's %u",
+                 (unsigned long long)m, number_at(plan, p->max_m));
+}

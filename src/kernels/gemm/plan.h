@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the plan of every product comes to its tiles, and from M to a launch:
+ *
+ *     candidates ─▶ those that spec and target can have ─▶ as many stages as fit ─▶ the cheapest
+ *     M ─▶ the variant that is the cheapest for it ─▶ its tiles ─▶ their division among CTAs
+ *
+ * A family describes itself in a const struct gemm_planner: what a tile needs, what it costs, and
+ * how its launches are divided. Its plan begins with its spec. The functions here get a planner and
+ * a plan of that family.
+ */
+#ifndef PTXGEN_KERNELS_GEMM_PLAN_H
+#define PTXGEN_KERNELS_GEMM_PLAN_H
+
+#include "../plan.h"
+#include "schedule.h"
+
+#include <ptxgen/tile.h>
+
+#include <stddef.h>
+
+enum { GEMM_ANY_M = INT32_MAX, GEMM_MOST_STAGES = 16 }; /* the most tokens of a launch; of a tile */
+
+/* What a launch of one tile along M works on. */
+struct gemm_work {
+    uint32_t tiles_n;  /* tiles along N */
+    uint32_t stages;   /* of a CTA along K */
+    uint32_t cluster;  /* CTAs of a cluster, which count as one */
+    uint64_t partials; /* bytes of a CTA's partial sums, where tiles are divided (fixup.h) */
+};
+
+/*
+ * A launch's CTAs, and its workspace: a flag of 4 bytes for each CTA that any variant may have;
+ * then, where tiles are divided, the partial sums of each CTA, at offset `partials`; then, at
+ * offset `copies`, the copies of operands that a family's launch makes first.
+ */
+struct gemm_launch {
+    struct gemm_schedule tiles; /* division of tiles among CTAs, or among clusters */
+    uint32_t grid;
+    uint64_t partials, copies;
+    uint64_t workspace_bytes; /* without copies: `copies`, or 0 where nothing is needed */
+};
+
+static inline uint64_t gemm_partials_offset(const ptxgen_target *target, uint32_t most_ctas)
+{
+    return ((uint64_t)target->multiprocessors * most_ctas * 4 + 255) / 256 * 256;
+}
+
+/* All functions are pure. `plan` is the family's. */
+struct gemm_planner {
+    const char *family;
+    /* Offsets in the plan: of the spec's numbers of u32, and of other members. */
+    size_t spec_bytes, plan_bytes, n, k, max_m, target, variant_count, variants;
+    uint32_t most_variants;
+    bool (*is_plan)(const void *plan);
+    ptxgen_status (*check_spec)(const void *spec, ptxgen_error *err);
+    /* Adds tiles to a plan with spec and target; a plan that has none is refused by the driver. */
+    ptxgen_status (*choose_tiles)(void *plan, ptxgen_error *err);
+
+    ptxgen_tile defaults;                  /* what a tile's member is where it is 0 */
+    uint32_t most_kind;                    /* ptxgen_tile_kind */
+    uint32_t least_stages;                 /* of any tile */
+    uint32_t most_stages[PTXGEN_BULK + 1]; /* that the driver chooses, by kind */
+    uint32_t least_pass_m; /* pass_m of a candidate is halved down to it until it fits; 0: never */
+    /* Computes the members that follow from others, all but stages and sizes; may be NULL. */
+    void (*derive)(ptxgen_tile *tile);
+    /* Changes a candidate as the plan needs it, or returns false where the plan cannot have it. */
+    bool (*adapt)(const void *plan, ptxgen_tile *tile);
+    uint64_t (*shared_bytes)(const void *plan, const ptxgen_tile *tile);
+    /* Picoseconds by a model of the chip; UINT64_MAX: the tile does not serve m tokens. */
+    uint64_t (*candidate_cost)(const void *plan, const ptxgen_tile *tile, uint64_t m);
+    uint64_t (*cost)(const void *plan, const ptxgen_tile *variant, uint64_t m);
+    /* Refuses a tile of the caller's choice, and computes what the caller leaves open. */
+    ptxgen_status (*check_tile)(const void *plan, ptxgen_tile *tile, ptxgen_error *err);
+
+    uint32_t most_ctas; /* of any variant, of a multiprocessor */
+    struct gemm_work (*work)(const void *plan, const ptxgen_tile *tile);
+    struct gemm_schedule (*deal)(const void *plan, const ptxgen_tile *tile, uint64_t tiles,
+                                 uint32_t stages, uint32_t units);
+    /* Refuses a launch of so many tiles on so many CTAs or clusters; may be NULL. */
+    ptxgen_status (*check_launch)(const ptxgen_tile *tile, uint64_t m, uint64_t tiles,
+                                  uint32_t units, ptxgen_error *err);
+    /* One sentence about a launch of m tokens. */
+    void (*describe)(const void *plan, const ptxgen_tile *tile, uint64_t m, char *text,
+                     size_t size);
+};
+
+/* The offsets of a planner, by the names that every family's spec and plan have. */
+#define GEMM_PLANNER_MEMBERS(F)                                                                    \
+    .family = #F, .spec_bytes = sizeof(ptxgen_##F##_spec),                                         \
+    .plan_bytes = sizeof(ptxgen_##F##_plan), .n = offsetof(ptxgen_##F##_plan, spec.n),             \
+    .k = offsetof(ptxgen_##F##_plan, spec.k), .max_m = offsetof(ptxgen_##F##_plan, spec.max_m),    \
+    .target = offsetof(ptxgen_##F##_plan, target),                                                 \
+    .variant_count = offsetof(ptxgen_##F##_plan, variant_count),                                   \
+    .variants = offsetof(ptxgen_##F##_plan, variants),                                             \
+    .most_variants = sizeof(((ptxgen_##F##_plan *)NULL)->variants) / sizeof(ptxgen_tile)
+
+/* ---- tiles ---- */
+
+/* Computes a tile's shared memory; false where no CTA holds that. */
+bool gemm_fits(const struct gemm_planner *p, const void *plan, ptxgen_tile *tile);
+/* Makes a tile of a candidate, whose stages are a limit where they are not 0. */
+bool gemm_adapt(const struct gemm_planner *p, const void *plan, const ptxgen_tile *candidate,
+                ptxgen_tile *tile);
+
+/* Those of a table of candidates whose tiles have `least` to `most` tokens. */
+struct gemm_choice {
+    const ptxgen_tile *among;
+    size_t count;
+    uint32_t least, most;
+};
+#define GEMM_AMONG(table, least, most)                                                             \
+    (&(const struct gemm_choice){table, sizeof(table) / sizeof *(table), least, most})
+/* Adds a tile to the plan unless the plan has it. */
+void gemm_add(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile);
+/*
+ * Adds the tile that is the cheapest for m tokens, of equally cheap ones the first; returns false
+ * where the plan can have none.
+ */
+bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct gemm_choice *choice,
+                       uint64_t m);
+
+/* Refuses more than 16 warps. */
+ptxgen_status gemm_check_warps(const char *family, const ptxgen_tile *tile, ptxgen_error *err);
+
+/* ---- launches ---- */
+
+/* The division of m tokens among CTAs. */
+ptxgen_status gemm_make_launch(const struct gemm_planner *p, const void *plan,
+                               const ptxgen_tile *tile, uint64_t m, struct gemm_launch *launch,
+                               ptxgen_error *err);
+
+/* ---- what public functions are made of ---- */
+
+ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,
+                             const ptxgen_target *target, void *plan, ptxgen_error *err);
+ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile,
+                            ptxgen_error *err);
+const ptxgen_tile *gemm_choose(const struct gemm_planner *p, const void *plan, uint64_t m);
+ptxgen_status gemm_ctas(const struct gemm_planner *p, const void *plan, uint64_t m, uint32_t *ctas,
+                        ptxgen_error *err);
+void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, char *text,
+                  size_t size);
+
+/* The public functions of a family with this planner. */
+#define GEMM_MAKE_PLAN(F, planner)                                                                 \
+    ptxgen_status ptxgen_##F##_make_plan(const ptxgen_##F##_spec *spec,                            \
+                                         const ptxgen_target *target, ptxgen_##F##_plan *plan,     \
+                                         ptxgen_error *err)                                        \
+    {                                                                                              \
+        return gemm_make_plan(&(planner), spec, target, plan, err);                                \
+    }
+#define GEMM_TILES(F, planner)                                                                     \
+    ptxgen_status ptxgen_##F##_use_tile(ptxgen_##F##_plan *plan, const ptxgen_tile *tile,          \
+                                        ptxgen_error *err)                                         \
+    {                                                                                              \
+        return gemm_use_tile(&(planner), plan, tile, err);                                         \
+    }                                                                                              \
+    const ptxgen_tile *ptxgen_##F##_choose(const ptxgen_##F##_plan *plan, uint64_t m)              \
+    {                                                                                              \
+        return gemm_choose(&(planner), plan, m);                                                   \
+    }
+#define GEMM_LAUNCHES(F, planner)                                                                  \
+    ptxgen_status ptxgen_##F##_ctas(const ptxgen_##F##_plan *plan, uint64_t m, uint32_t *ctas,     \
+                                    ptxgen_error *err)                                             \
+    {                                                                                              \
+        return gemm_ctas(&(planner), plan, m, ctas, err);                                          \
+    }                                                                                              \
+    void ptxgen_##F##_explain(const ptxgen_##F##_plan *plan, uint64_t m, char *text, size_t size)  \
+    {                                                                                              \
+        gemm_explain(&(planner), plan, m, text, size);                                             \
+    }
+
+#endif
