@@ -245,17 +245,24 @@ ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t m);
 PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
                                                          const ptxgen_sparse24_args *args,
                                                          uint64_t *bytes, ptxgen_error *err);
+/** The arguments of an inflation: device addresses of two arrays that do not overlap. */
+typedef struct ptxgen_sparse24_inflate_args {
+    uint64_t packed; /**< as packed */
+    uint64_t dense;  /**< w [N, K], which is written */
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t packed_bytes, dense_bytes;
+} ptxgen_sparse24_inflate_args;
+
 /**
- * Tier 1: enqueues only the inflation of a packed weight, to the dense w [N, K] at `dense`, for
+ * Tier 1: enqueues only the inflation of a packed weight, to a dense w [N, K], for
  * ptxgen_dense_launch or other kernels. Both addresses are multiples of 16 bytes. Kept elements are
  * copied bit for bit, and the others are +0. Whatever the metadata holds, the elements of a group
- * stay in that group. The two arrays must not overlap (kernel.h, "Arrays"). Errors:
- * PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2, a null or misaligned address and arrays
- * that overlap; those of ptxgen_launch.
+ * stay in that group. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2, a null or
+ * misaligned address, a buffer that is too small and arrays that overlap; those of ptxgen_launch.
  */
-PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, uint64_t packed,
-                                                 uint64_t dense, ptxgen_cu_stream stream,
-                                                 ptxgen_error *err);
+PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel,
+                                                 const ptxgen_sparse24_inflate_args *args,
+                                                 ptxgen_cu_stream stream, ptxgen_error *err);
 /**
  * Enqueues the product on `stream`: one kernel, before it one that aligns x if rows of x do not
  * start at multiples of 16 bytes (s8: or if K is no multiple of 16), and in tier 1 one that

@@ -212,7 +212,11 @@ static ptxgen_status inflate(const void *kernel, const void *args, ptxgen_cu_str
                              ptxgen_error *err)
 {
     const ptxgen_sparse24_args *a = args;
-    return ptxgen_sparse24_inflate(kernel, a->w, a->workspace, stream, err);
+    const ptxgen_sparse24_inflate_args own = {.packed = a->w,
+                                              .dense = a->workspace,
+                                              .packed_bytes = a->w_bytes,
+                                              .dense_bytes = a->workspace_bytes};
+    return ptxgen_sparse24_inflate(kernel, &own, stream, err);
 }
 
 static uint64_t inflated_bytes(const void *plan)

@@ -51,50 +51,14 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     return PTXGEN_OK;
 }
 
-/* Whether a variant reads rows that lie so, by copies of 16 bytes or through a tensor map. */
-static bool is_aligned(const ptxgen_dense_spec *s, const ptxgen_tile *v, uint64_t address,
-                       uint64_t stride)
-{
-    enum { CHUNK = 16 };
-    uint32_t element = dense_element(s);
-    return address % CHUNK == 0 && stride * element % CHUNK == 0 && s->k * element % CHUNK == 0 &&
-           !(dense_is_bulk(v) && stride >= LAUNCH_MOST_MAP_PITCH / element);
-}
-
 /* Rows of an operand that are not aligned go to the end of the workspace. */
-static void align(const ptxgen_dense_plan *plan, const ptxgen_tile *v, const ptxgen_dense_args *a,
-                  uint64_t rows, uint64_t *address, uint64_t *stride, struct launch_list *list,
-                  uint64_t *end)
+static void align(const ptxgen_dense_plan *plan, const ptxgen_tile *v, struct launch_rows *rows,
+                  uint64_t workspace, struct launch_list *list, uint64_t *end)
 {
-    const ptxgen_dense_spec *s = &plan->spec;
-    if (is_aligned(s, v, *address, *stride))
+    if (launch_rows_are_aligned(rows, dense_is_bulk(v)))
         return;
-    const struct launch_rows shape = {rows, s->k, dense_element(s)};
-    launch_list_align(list, plan->variant_count, &shape, a->workspace + *end, address, stride);
-    list->workspace_bytes = *end += rows * dense_row_bytes(s);
-}
-
-static void map_operands(const ptxgen_dense_spec *s, const ptxgen_tile *v,
-                         const ptxgen_dense_args *a, struct launch_list *list)
-{
-    struct launch_map map = {.holds = v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST,
-                             .name = "x",
-                             .address = a->x,
-                             .columns = s->k,
-                             .rows = a->m,
-                             .pitch = a->x_stride * dense_element(s),
-                             .type = launch_map_type(s->type),
-                             .box_columns = LAUNCH_BOX_BYTES / dense_element(s),
-                             .box_rows = dense_box_rows(v),
-                             .swizzled = true};
-    list->maps[list->map_count++] = map;
-    map.holds = LAUNCH_MAP;
-    map.name = "w";
-    map.address = a->w;
-    map.rows = s->n;
-    map.pitch = a->w_stride * dense_element(s);
-    map.box_rows = v->tile_n;
-    list->maps[list->map_count++] = map;
+    launch_list_align(list, plan->variant_count, rows, workspace + *end);
+    list->workspace_bytes = *end += rows->rows * dense_row_bytes(&plan->spec);
 }
 
 /* Entries are loaded as they were emitted: the plan's variants, then dense_align. */
@@ -114,30 +78,38 @@ ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args 
     ptxgen_status status = gemm_make_launch(&dense_planner, plan, v, args->m, &launch, err);
     if (status != PTXGEN_OK)
         return status;
-    ptxgen_dense_args a = *args;
+    const ptxgen_dense_spec *s = &plan->spec;
+    const ptxgen_dense_args *a = args;
+    const uint32_t element = dense_element(s);
+    const ptxgen_cu_tensor_map_data_type type = launch_map_type(s->type);
+    struct launch_rows x = {"x", a->x, a->x_stride, a->m, s->k, element};
+    struct launch_rows w = {"w", a->w, a->w_stride, s->n, s->k, element};
     uint64_t end = launch.copies;
     list->workspace_bytes = launch.workspace_bytes;
-    align(plan, v, args, a.m, &a.x, &a.x_stride, list, &end);
-    align(plan, v, args, plan->spec.n, &a.w, &a.w_stride, list, &end);
-    if (dense_is_bulk(v))
-        map_operands(&plan->spec, v, &a, list);
+    align(plan, v, &x, a->workspace, list, &end);
+    align(plan, v, &w, a->workspace, list, &end);
+    if (dense_is_bulk(v)) {
+        launch_list_map(list, &x, type, dense_box_rows(v),
+                        v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST);
+        launch_list_map(list, &w, type, v->tile_n, LAUNCH_MAP);
+    }
     struct launch_entry *e = &list->entries[list->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
                                .shape = launch_line(launch.grid, dense_cta_threads(v),
                                                     v->dynamic_shared_bytes, dense_cluster(v)),
                                .params = DENSE_PARAMS,
                                .wide = DENSE_M,
-                               .values = {[DENSE_X] = a.x,
-                                          [DENSE_W] = a.w,
-                                          [DENSE_BIAS] = a.bias,
-                                          [DENSE_RESIDUAL] = a.residual,
-                                          [DENSE_Y] = a.y,
-                                          [DENSE_WORKSPACE] = a.workspace,
-                                          [DENSE_X_STRIDE] = a.x_stride,
-                                          [DENSE_W_STRIDE] = a.w_stride,
-                                          [DENSE_RESIDUAL_STRIDE] = a.residual_stride,
-                                          [DENSE_Y_STRIDE] = a.y_stride,
-                                          [DENSE_M] = a.m,
+                               .values = {[DENSE_X] = x.address,
+                                          [DENSE_W] = w.address,
+                                          [DENSE_BIAS] = a->bias,
+                                          [DENSE_RESIDUAL] = a->residual,
+                                          [DENSE_Y] = a->y,
+                                          [DENSE_WORKSPACE] = a->workspace,
+                                          [DENSE_X_STRIDE] = x.stride,
+                                          [DENSE_W_STRIDE] = w.stride,
+                                          [DENSE_RESIDUAL_STRIDE] = a->residual_stride,
+                                          [DENSE_Y_STRIDE] = a->y_stride,
+                                          [DENSE_M] = a->m,
                                           [DENSE_SHARE] = launch.tiles.share,
                                           [DENSE_EXTRA] = launch.tiles.extra,
                                           [DENSE_GRANULE] = launch.tiles.granule}};

@@ -19,18 +19,43 @@ ptxgen_launch_shape launch_line(uint64_t ctas, uint32_t threads, uint32_t dynami
     return shape;
 }
 
-void launch_list_align(struct launch_list *list, unsigned index, const struct launch_rows *rows,
-                       uint64_t out, uint64_t *address, uint64_t *stride)
+bool launch_rows_are_aligned(const struct launch_rows *r, bool mapped)
 {
-    list->entries[list->count++] = (struct launch_entry){
-        .index = index,
-        .shape = launch_line(rows->rows, GEMM_ALIGN_THREADS, 0, 1),
-        .params = GEMM_ALIGN_PARAMS,
-        .wide = GEMM_ALIGN_PARAMS,
-        .values = {
-            [GEMM_ALIGN_X] = *address, [GEMM_ALIGN_OUT] = out, [GEMM_ALIGN_X_STRIDE] = *stride}};
-    *address = out;
-    *stride = gemm_aligned_bytes(rows->columns, rows->element) / rows->element;
+    enum { CHUNK = 16 };
+    const uint32_t chunk = CHUNK / r->element; /* elements */
+    return r->address % CHUNK == 0 && r->stride % chunk == 0 && r->columns % chunk == 0 &&
+           !(mapped && r->stride >= LAUNCH_MOST_MAP_PITCH / r->element);
+}
+
+void launch_list_align(struct launch_list *list, unsigned index, struct launch_rows *r,
+                       uint64_t out)
+{
+    list->entries[list->count++] =
+        (struct launch_entry){.index = index,
+                              .shape = launch_line(r->rows, GEMM_ALIGN_THREADS, 0, 1),
+                              .params = GEMM_ALIGN_PARAMS,
+                              .wide = GEMM_ALIGN_PARAMS,
+                              .values = {[GEMM_ALIGN_X] = r->address,
+                                         [GEMM_ALIGN_OUT] = out,
+                                         [GEMM_ALIGN_X_STRIDE] = r->stride}};
+    r->address = out;
+    r->stride = gemm_aligned_bytes(r->columns, r->element) / r->element;
+}
+
+void launch_list_map(struct launch_list *list, const struct launch_rows *r,
+                     ptxgen_cu_tensor_map_data_type type, uint32_t box_rows, enum launch_maps holds)
+{
+    list->maps[list->map_count++] =
+        (struct launch_map){.holds = holds,
+                            .name = r->name,
+                            .address = r->address,
+                            .columns = r->columns,
+                            .rows = r->rows,
+                            .pitch = r->stride * r->element,
+                            .type = type,
+                            .box_columns = LAUNCH_BOX_BYTES / r->element,
+                            .box_rows = box_rows,
+                            .swizzled = true};
 }
 
 /* ---- tensor maps ---- */

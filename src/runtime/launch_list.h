@@ -67,16 +67,24 @@ static inline ptxgen_cu_tensor_map_data_type launch_map_type(uint8_t element)
 ptxgen_launch_shape launch_line(uint64_t ctas, uint32_t threads, uint32_t dynamic_shared_bytes,
                                 uint32_t cluster);
 
-/*
- * Adds src/kernels/gemm/align.h's entry: rows of an operand are brought to multiples of 16 bytes at
- * `out`, where `address` and `stride` then say that they are.
- */
+/* The rows of an operand, as a product reads them. */
 struct launch_rows {
-    uint64_t rows, columns;
+    const char *name; /* the operand's, for sentences */
+    uint64_t address, stride, rows, columns;
     uint32_t element; /* bytes */
 };
-void launch_list_align(struct launch_list *list, unsigned index, const struct launch_rows *rows,
-                       uint64_t out, uint64_t *address, uint64_t *stride);
+/* Whether copies of 16 bytes take the rows as they lie, or with `mapped` a tensor map. */
+bool launch_rows_are_aligned(const struct launch_rows *rows, bool mapped);
+/*
+ * Adds src/kernels/gemm/align.h's entry: the rows are brought to multiples of 16 bytes at `out`,
+ * where they are from then on.
+ */
+void launch_list_align(struct launch_list *list, unsigned index, struct launch_rows *rows,
+                       uint64_t out);
+/* Adds a map of the rows, in swizzled boxes. */
+void launch_list_map(struct launch_list *list, const struct launch_rows *rows,
+                     ptxgen_cu_tensor_map_data_type type, uint32_t box_rows,
+                     enum launch_maps holds);
 
 /* Encodes the maps, then launches every entry on `stream`. */
 ptxgen_status launch_list_run(const ptxgen_loaded *loaded, const struct launch_list *list,

@@ -59,44 +59,22 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     return PTXGEN_OK;
 }
 
-/* Whether activations are brought into order, or to 16-byte alignment, before the product. */
-static bool must_gather(const ptxgen_marlin_plan *plan, const ptxgen_tile *v,
-                        const ptxgen_marlin_args *a)
-{
-    bool far = marlin_has_producer(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / ELEMENT;
-    return plan->spec.act_order || a->x % CHUNK || a->x_stride % (CHUNK / ELEMENT) || far;
-}
-
-static void gather(const ptxgen_marlin_plan *plan, uint64_t out, bool programmatic,
-                   ptxgen_marlin_args *a, struct launch_list *list)
+/* Activations are brought into order, or to 16-byte alignment, at `out` before the product. */
+static void gather(const ptxgen_marlin_plan *plan, uint64_t order, uint64_t out, bool programmatic,
+                   struct launch_rows *x, struct launch_list *list)
 {
     struct launch_entry *e = &list->entries[list->count++];
     *e = (struct launch_entry){.index = plan->variant_count,
-                               .shape = launch_line(a->m, MARLIN_GATHER_THREADS, 0, 1),
+                               .shape = launch_line(x->rows, MARLIN_GATHER_THREADS, 0, 1),
                                .params = MARLIN_GATHER_PARAMS,
                                .wide = MARLIN_GATHER_PARAMS,
-                               .values = {[MARLIN_GATHER_X] = a->x,
-                                          [MARLIN_GATHER_ORDER] = a->order,
+                               .values = {[MARLIN_GATHER_X] = x->address,
+                                          [MARLIN_GATHER_ORDER] = order,
                                           [MARLIN_GATHER_OUT] = out,
-                                          [MARLIN_GATHER_X_STRIDE] = a->x_stride}};
+                                          [MARLIN_GATHER_X_STRIDE] = x->stride}};
     e->shape.programmatic = programmatic;
-    a->x = out;
-    a->x_stride = plan->spec.k;
-}
-
-static struct launch_map map_activations(const ptxgen_marlin_spec *s, const ptxgen_tile *v,
-                                         const ptxgen_marlin_args *a)
-{
-    return (struct launch_map){.holds = LAUNCH_MAP_AND_LAST,
-                               .name = "x",
-                               .address = a->x,
-                               .columns = s->k,
-                               .rows = a->m,
-                               .pitch = a->x_stride * ELEMENT,
-                               .type = launch_map_type(s->type),
-                               .box_columns = LAUNCH_BOX_BYTES / ELEMENT,
-                               .box_rows = v->tile_m,
-                               .swizzled = true};
+    x->address = out;
+    x->stride = x->columns;
 }
 
 /* Entries are loaded as they were emitted: the plan's variants, then marlin_gather. */
@@ -111,23 +89,24 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
                           ptxgen_error *err)
 {
     const ptxgen_marlin_plan *p = plan;
-    ptxgen_marlin_args a = *(const ptxgen_marlin_args *)args;
-    const ptxgen_tile *v = ptxgen_marlin_choose(p, a.m);
+    const ptxgen_marlin_args *a = args;
+    const ptxgen_tile *v = ptxgen_marlin_choose(p, a->m);
     if (!v)
-        return family_refuse_m("marlin", a.m, p->spec.max_m, err);
+        return family_refuse_m("marlin", a->m, p->spec.max_m, err);
     struct marlin_schedule schedule;
-    ptxgen_status status = marlin_schedule(p, v, a.m, &schedule, err);
+    ptxgen_status status = marlin_schedule(p, v, a->m, &schedule, err);
     if (status != PTXGEN_OK)
         return status;
-    bool overlaps = marlin_overlaps(p), programmatic = overlaps && a.overlap_previous;
+    struct launch_rows x = {"x", a->x, a->x_stride, a->m, p->spec.k, ELEMENT};
+    bool overlaps = marlin_overlaps(p), programmatic = overlaps && a->overlap_previous;
     to->workspace_bytes = schedule.workspace_bytes;
-    if (must_gather(p, v, &a)) {
-        to->workspace_bytes = schedule.gathered + a.m * p->spec.k * ELEMENT;
-        gather(p, a.workspace + schedule.gathered, programmatic, &a, to);
+    if (p->spec.act_order || !launch_rows_are_aligned(&x, marlin_has_producer(v))) {
+        to->workspace_bytes = schedule.gathered + a->m * p->spec.k * ELEMENT;
+        gather(p, a->order, a->workspace + schedule.gathered, programmatic, &x, to);
         programmatic = overlaps;
     }
     if (marlin_has_producer(v))
-        to->maps[to->map_count++] = map_activations(&p->spec, v, &a);
+        launch_list_map(to, &x, launch_map_type(p->spec.type), v->tile_m, LAUNCH_MAP_AND_LAST);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){
         .index = (unsigned)(v - p->variants),
@@ -135,19 +114,19 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
                              marlin_cta_threads(v), v->dynamic_shared_bytes, v->cluster),
         .params = MARLIN_PARAMS,
         .wide = MARLIN_M,
-        .values = {[MARLIN_X] = a.x,
-                   [MARLIN_CODES] = a.codes,
-                   [MARLIN_SCALES] = a.scales,
-                   [MARLIN_ZEROS] = a.zeros,
-                   [MARLIN_BIAS] = a.bias,
-                   [MARLIN_UP_BIAS] = a.up_bias,
-                   [MARLIN_RESIDUAL] = a.residual,
-                   [MARLIN_Y] = a.y,
-                   [MARLIN_WORKSPACE] = a.workspace,
-                   [MARLIN_X_STRIDE] = a.x_stride,
-                   [MARLIN_RESIDUAL_STRIDE] = a.residual_stride,
-                   [MARLIN_Y_STRIDE] = a.y_stride,
-                   [MARLIN_M] = a.m,
+        .values = {[MARLIN_X] = x.address,
+                   [MARLIN_CODES] = a->codes,
+                   [MARLIN_SCALES] = a->scales,
+                   [MARLIN_ZEROS] = a->zeros,
+                   [MARLIN_BIAS] = a->bias,
+                   [MARLIN_UP_BIAS] = a->up_bias,
+                   [MARLIN_RESIDUAL] = a->residual,
+                   [MARLIN_Y] = a->y,
+                   [MARLIN_WORKSPACE] = a->workspace,
+                   [MARLIN_X_STRIDE] = x.stride,
+                   [MARLIN_RESIDUAL_STRIDE] = a->residual_stride,
+                   [MARLIN_Y_STRIDE] = a->y_stride,
+                   [MARLIN_M] = a->m,
                    [MARLIN_SHARE] = schedule.tiles.share,
                    [MARLIN_EXTRA] = schedule.tiles.extra,
                    [MARLIN_GRANULE] = schedule.tiles.granule}};

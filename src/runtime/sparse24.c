@@ -107,8 +107,8 @@ static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxge
     return status;
 }
 
-static ptxgen_status check_inflation(const ptxgen_sparse24_plan *plan, uint64_t packed,
-                                     uint64_t dense, ptxgen_error *err)
+static ptxgen_status check_inflation(const ptxgen_sparse24_plan *plan,
+                                     const ptxgen_sparse24_inflate_args *a, ptxgen_error *err)
 {
     size_t packed_bytes;
     if (!is_inflated(plan))
@@ -117,102 +117,76 @@ static ptxgen_status check_inflation(const ptxgen_sparse24_plan *plan, uint64_t 
     ptxgen_status status = ptxgen_sparse24_packed_bytes(&plan->spec, &packed_bytes, err);
     if (status != PTXGEN_OK)
         return status;
-    struct launch_array both[] = {
-        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, packed, 0, CHUNK, packed_bytes),
-        LAUNCH_BYTES("dense", true, LAUNCH_OUTPUT, dense, 0, CHUNK,
-                     sparse24_dense_weight_bytes(&plan->spec)),
-    };
+    const uint64_t dense_bytes = sparse24_dense_weight_bytes(&plan->spec);
+    struct launch_array both[] = {OPERAND_BYTES(a, packed, true, INPUT, CHUNK, packed_bytes),
+                                  OPERAND_BYTES(a, dense, true, OUTPUT, CHUNK, dense_bytes)};
     return launch_check_arrays("sparse24", both, sizeof both / sizeof *both, err);
 }
 
-ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q, uint64_t packed, uint64_t dense,
+ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q,
+                                      const ptxgen_sparse24_inflate_args *args,
                                       ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    if (!q)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: kernel must be given");
+    if (!q || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: kernel and args must be given");
     const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
     const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
-    ptxgen_status status = check_inflation(plan, packed, dense, err);
+    ptxgen_status status = check_inflation(plan, args, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct launch_list one = {.count = 1, .entries = {inflate(plan, packed, dense)}};
+    const struct launch_list one = {.count = 1,
+                                    .entries = {inflate(plan, args->packed, args->dense)}};
     return launch_list_run(loaded, &one, stream, err);
 }
 
 /* ---- tier 2 ---- */
 
-/* Whether rows of x are brought to multiples of 16 bytes before the product. */
-static bool must_align(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v,
-                       const ptxgen_sparse24_args *a)
+static ptxgen_cu_tensor_map_data_type map_type(const ptxgen_sparse24_spec *s)
 {
-    uint32_t element = sparse24_element(&plan->spec);
-    bool far = sparse24_is_wgmma(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / element;
-    return a->x % CHUNK || a->x_stride % (CHUNK / element) || plan->spec.k % (CHUNK / element) ||
-           far;
-}
-
-static struct launch_map map_x(const ptxgen_sparse24_spec *s, const ptxgen_tile *v,
-                               const ptxgen_sparse24_args *a)
-{
-    static const ptxgen_cu_tensor_map_data_type types[] = {
-        [PTXGEN_SPARSE24_F16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-        [PTXGEN_SPARSE24_BF16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-        [PTXGEN_SPARSE24_S8] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
-    };
-    return (struct launch_map){.holds = LAUNCH_MAP_AND_LAST,
-                               .name = "x",
-                               .address = a->x,
-                               .columns = s->k,
-                               .rows = a->m,
-                               .pitch = a->x_stride * sparse24_element(s),
-                               .type = types[s->type],
-                               .box_columns = LAUNCH_BOX_BYTES / sparse24_element(s),
-                               .box_rows = v->tile_m,
-                               .swizzled = true};
+    return sparse24_is_s8(s) ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8 : launch_map_type(s->y_type);
 }
 
 /* Entries are loaded as they were emitted: the plan's variants, then sparse24_align. */
-static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
-                                  const ptxgen_sparse24_args *args, struct launch_list *to,
-                                  ptxgen_error *err)
+static ptxgen_status list_product(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
+                                  struct launch_list *to, ptxgen_error *err)
 {
-    ptxgen_sparse24_args a = *args;
-    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, a.m);
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, a->m);
     if (!v)
-        return family_refuse_m("sparse24", a.m, plan->spec.max_m, err);
+        return family_refuse_m("sparse24", a->m, s->max_m, err);
     struct gemm_launch launch;
-    ptxgen_status status = gemm_make_launch(&sparse24_planner, plan, v, a.m, &launch, err);
+    ptxgen_status status = gemm_make_launch(&sparse24_planner, plan, v, a->m, &launch, err);
     if (status != PTXGEN_OK)
         return status;
-    bool programmatic = a.overlap_previous && sparse24_overlaps(plan);
+    struct launch_rows x = {"x", a->x, a->x_stride, a->m, s->k, sparse24_element(s)};
+    bool programmatic = a->overlap_previous && sparse24_overlaps(plan);
     to->workspace_bytes = launch.workspace_bytes;
-    if (must_align(plan, v, &a)) {
-        const struct launch_rows rows = {a.m, plan->spec.k, sparse24_element(&plan->spec)};
-        launch_list_align(to, plan->variant_count, &rows, a.workspace + launch.copies, &a.x,
-                          &a.x_stride);
-        to->workspace_bytes = launch.copies + a.m * sparse24_x_bytes(&plan->spec);
+    if (!launch_rows_are_aligned(&x, sparse24_is_wgmma(v))) {
+        launch_list_align(to, plan->variant_count, &x, a->workspace + launch.copies);
+        to->workspace_bytes = launch.copies + a->m * sparse24_x_bytes(s);
         programmatic = false;
     }
     if (sparse24_is_wgmma(v))
-        to->maps[to->map_count++] = map_x(&plan->spec, v, &a);
+        launch_list_map(to, &x, map_type(s), v->tile_m, LAUNCH_MAP_AND_LAST);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
                                .shape = launch_line(launch.grid, sparse24_cta_threads(v),
                                                     v->dynamic_shared_bytes, v->cluster),
                                .params = SPARSE24_PARAMS,
                                .wide = SPARSE24_M,
-                               .values = {[SPARSE24_X] = a.x,
-                                          [SPARSE24_W] = a.w,
-                                          [SPARSE24_X_SCALE] = a.x_scale,
-                                          [SPARSE24_W_SCALE] = a.w_scale,
-                                          [SPARSE24_BIAS] = a.bias,
-                                          [SPARSE24_RESIDUAL] = a.residual,
-                                          [SPARSE24_Y] = a.y,
-                                          [SPARSE24_WORKSPACE] = a.workspace,
-                                          [SPARSE24_X_STRIDE] = a.x_stride,
-                                          [SPARSE24_RESIDUAL_STRIDE] = a.residual_stride,
-                                          [SPARSE24_Y_STRIDE] = a.y_stride,
-                                          [SPARSE24_M] = a.m,
+                               .values = {[SPARSE24_X] = x.address,
+                                          [SPARSE24_W] = a->w,
+                                          [SPARSE24_X_SCALE] = a->x_scale,
+                                          [SPARSE24_W_SCALE] = a->w_scale,
+                                          [SPARSE24_BIAS] = a->bias,
+                                          [SPARSE24_RESIDUAL] = a->residual,
+                                          [SPARSE24_Y] = a->y,
+                                          [SPARSE24_WORKSPACE] = a->workspace,
+                                          [SPARSE24_X_STRIDE] = x.stride,
+                                          [SPARSE24_RESIDUAL_STRIDE] = a->residual_stride,
+                                          [SPARSE24_Y_STRIDE] = a->y_stride,
+                                          [SPARSE24_M] = a->m,
                                           [SPARSE24_SHARE] = launch.tiles.share,
                                           [SPARSE24_EXTRA] = launch.tiles.extra,
                                           [SPARSE24_GRANULE] = launch.tiles.granule}};

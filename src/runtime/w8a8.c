@@ -85,11 +85,13 @@ static int entry(const void *plan, uint64_t m)
 static void align(const ptxgen_w8a8_plan *plan, uint64_t out, ptxgen_w8a8_args *a,
                   struct launch_list *to)
 {
-    uint32_t element = w8a8_align_element(plan);
-    const struct launch_rows rows = {plan->spec.n, w8a8_align_columns(plan), element};
-    uint64_t stride = w8a8_w_stride(&plan->spec) / element;
+    const uint32_t element = w8a8_align_element(plan);
+    struct launch_rows w = {
+        "w",    a->w, w8a8_w_stride(&plan->spec) / element, plan->spec.n, w8a8_align_columns(plan),
+        element};
+    launch_list_align(to, entries_of(plan).quantises, &w, out);
+    a->w = w.address;
     a->overlap_previous = 0;
-    launch_list_align(to, entries_of(plan).quantises, &rows, out, &a->w, &stride);
 }
 
 static void quantise(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_args *a,
@@ -129,23 +131,14 @@ static void map_operands(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v,
                          const ptxgen_w8a8_args *a, uint64_t codes, struct launch_list *to)
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
-    struct launch_map map = {.holds = LAUNCH_MAP,
-                             .name = "w",
-                             .address = a->w,
-                             .columns = s->k,
-                             .rows = s->n,
-                             .pitch = w8a8_read_stride(plan, v),
-                             .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
-                             .box_columns = LAUNCH_BOX_BYTES,
-                             .box_rows = w8a8_stage_features(s, v),
-                             .swizzled = true};
-    to->maps[to->map_count++] = map;
-    map.name = "the codes";
-    map.address = codes;
-    map.columns = map.pitch = w8a8_code_stride(s);
-    map.rows = a->m;
-    map.box_rows = w8a8_copies_present_tokens(v) && a->m < v->tile_m ? (uint32_t)a->m : v->tile_m;
-    to->maps[to->map_count++] = map;
+    const ptxgen_cu_tensor_map_data_type bytes = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    const uint32_t present =
+        w8a8_copies_present_tokens(v) && a->m < v->tile_m ? (uint32_t)a->m : v->tile_m;
+    const struct launch_rows w = {"w", a->w, w8a8_read_stride(plan, v), s->n, s->k, 1};
+    const uint32_t row = w8a8_code_stride(s);
+    const struct launch_rows x = {"the codes", codes, row, a->m, row, 1};
+    launch_list_map(to, &w, bytes, w8a8_stage_features(s, v), LAUNCH_MAP);
+    launch_list_map(to, &x, bytes, present, LAUNCH_MAP);
 }
 
 /* The product may begin while the codes are being made (from sm_90 on). */

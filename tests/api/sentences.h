@@ -215,7 +215,7 @@ ROW(ptxgen_sparse24_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_sparse24_emit, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, and a module, must be given")
-ROW(ptxgen_sparse24_inflate, ANY, INVALID_ARGUMENT, "sparse24: kernel must be given")
+ROW(ptxgen_sparse24_inflate, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
 ROW(ptxgen_sparse24_launch, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
 ROW(ptxgen_sparse24_load, ANY, INVALID_ARGUMENT,
     "sparse24: driver, a plan that was made, and kernel must be given")

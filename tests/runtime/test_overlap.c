@@ -23,12 +23,10 @@ enum {
     HOME = 0x1000000 /* from one operand to the next */
 };
 
-#define NO_SIZE SIZE_MAX
-
 struct operand {
     const char *name;
     size_t offset; /* of the address in the arguments */
-    size_t size;   /* of the member that says how many bytes are there, or NO_SIZE */
+    size_t size;   /* of the member that says how many bytes are there */
     uint64_t bytes;
     unsigned align;
     enum launch_use use;
@@ -139,8 +137,6 @@ static void expect_sizes(const struct subject *s)
         bool is_workspace = strcmp(o->name, "workspace") == 0;
         char words[120];
         ptxgen_error err = {0};
-        if (o->size == NO_SIZE)
-            continue;
         uint64_t *size = (uint64_t *)(void *)((char *)s->args + o->size), kept = *size;
         *size = o->bytes;
         accepted(s, o->name);
@@ -489,33 +485,29 @@ static void sparse24_writes_over_nothing_but_the_residual_itself(void **state)
     }
 }
 
-struct inflate_args {
-    uint64_t packed, dense;
-};
-
 static ptxgen_status launch_inflate(const void *kernel, const void *args, ptxgen_error *err)
 {
-    const struct inflate_args *a = args;
-    return ptxgen_sparse24_inflate(kernel, a->packed, a->dense, NULL, err);
+    return ptxgen_sparse24_inflate(kernel, args, NULL, err);
 }
 
 static void sparse24_inflates_to_somewhere_else(void **state)
 {
     const ptxgen_sparse24_spec spec = {
         .n = N, .k = K, .type = PTXGEN_SPARSE24_F32, .y_type = PTXGEN_F32, .tier = 1};
-    struct inflate_args args;
+    ptxgen_sparse24_inflate_args args = {.packed = 0};
     size_t packed;
     ptxgen_error err;
     (void)state;
     assert_ok(ptxgen_sparse24_packed_bytes(&spec, &packed, &err), &err);
-    struct subject s = {.family = "sparse24",
-                        .kernel = load_sparse24(&spec),
-                        .args = &args,
-                        .launch = launch_inflate,
-                        .operands = {{"packed", offsetof(struct inflate_args, packed), NO_SIZE,
-                                      packed, 16, LAUNCH_INPUT},
-                                     {"dense", offsetof(struct inflate_args, dense), NO_SIZE,
-                                      4 * K * N, 16, LAUNCH_OUTPUT}}};
+    struct subject s = {
+        .family = "sparse24",
+        .kernel = load_sparse24(&spec),
+        .args = &args,
+        .launch = launch_inflate,
+        .operands = {{"packed", AT(sparse24_inflate, packed), AT(sparse24_inflate, packed_bytes),
+                      packed, 16, LAUNCH_INPUT},
+                     {"dense", AT(sparse24_inflate, dense), AT(sparse24_inflate, dense_bytes),
+                      4 * K * N, 16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     ptxgen_sparse24_destroy(s.kernel);
 }

@@ -55,15 +55,22 @@ static void stop(struct bench *b)
     device_close(&b->device);
 }
 
+static ptxgen_sparse24_inflate_args args_of(const struct bench *b)
+{
+    return (ptxgen_sparse24_inflate_args){.packed = b->packed.address,
+                                          .dense = b->dense.address,
+                                          .packed_bytes = b->packed.bytes,
+                                          .dense_bytes = b->dense.bytes};
+}
+
 static void inflate(struct bench *b)
 {
     ptxgen_error err;
     memset(b->dense.host, POISON, b->dense.bytes);
     assert_ok(buffer_upload(&b->packed, &err), &err);
     assert_ok(buffer_upload(&b->dense, &err), &err);
-    assert_ok(ptxgen_sparse24_inflate(b->kernel, b->packed.address, b->dense.address,
-                                      b->device.stream, &err),
-              &err);
+    const ptxgen_sparse24_inflate_args args = args_of(b);
+    assert_ok(ptxgen_sparse24_inflate(b->kernel, &args, b->device.stream, &err), &err);
     assert_int_equal(b->device.driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
     assert_ok(buffer_verify(&b->packed, &err), &err);
     assert_ok(buffer_download(&b->dense, &err), &err);
@@ -176,29 +183,44 @@ static void metadata_without_meaning_stays_in_its_group(void **state)
     }
 }
 
+static void refused(const ptxgen_sparse24 *kernel, const ptxgen_sparse24_inflate_args *args,
+                    const char *words)
+{
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_sparse24_inflate(kernel, args, NULL, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_says(&err, words);
+}
+
 static void what_cannot_be_inflated_is_refused(void **state)
 {
     (void)state;
     struct bench b;
     ptxgen_error err = {0};
     start(&b, PTXGEN_SPARSE24_F16, 8, 8);
-    assert_int_equal(ptxgen_sparse24_inflate(b.kernel, 0, b.dense.address, NULL, &err),
-                     PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "packed is null");
-    assert_int_equal(ptxgen_sparse24_inflate(b.kernel, b.packed.address, b.dense.address + 8, NULL,
-                                             &err),
-                     PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "dense at");
+    const ptxgen_sparse24_inflate_args right = args_of(&b);
+    ptxgen_sparse24_inflate_args args = right;
+    args.packed = 0;
+    refused(b.kernel, &args, "packed is null");
+    args = right;
+    args.dense += 8;
+    refused(b.kernel, &args, "dense at");
+    args = right;
+    args.packed_bytes--;
+    refused(b.kernel, &args,
+            "sparse24: packed has 79 bytes, fewer than the 80 that the launch needs");
+    args = right;
+    args.dense_bytes--;
+    refused(b.kernel, &args,
+            "sparse24: dense has 127 bytes, fewer than the 128 that the launch needs");
+    refused(b.kernel, NULL, "sparse24: kernel and args must be given");
     ptxgen_sparse24_plan plan;
     ptxgen_sparse24 *other;
     ptxgen_target target = ptxgen_device_target(&b.device.facts);
     b.spec.tier = 2;
     assert_ok(ptxgen_sparse24_make_plan(&b.spec, &target, &plan, &err), &err);
     assert_ok(ptxgen_sparse24_load(&b.device.driver, &plan, NULL, &other, &err), &err);
-    assert_int_equal(
-        ptxgen_sparse24_inflate(other, b.packed.address, b.dense.address, NULL, &err),
-        PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "only kernels of tier 1 inflate");
+    refused(other, &right, "only kernels of tier 1 inflate");
     ptxgen_sparse24_destroy(other);
     stop(&b);
 }
