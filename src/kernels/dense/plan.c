@@ -330,7 +330,7 @@ const char *ptxgen_dense_entry(const ptxgen_tile *variant)
     if (!variant)
         return NULL;
     uint32_t i = 0, pair = variant->cluster > 1 ? 1 : 0;
-    while (16u << i < variant->tile_m)
+    while (i + 1 < WIDTHS && 16u << i < variant->tile_m)
         i++;
     switch (variant->kind) {
     case PTXGEN_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
