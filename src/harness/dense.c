@@ -34,16 +34,11 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     const ptxgen_dense_spec *s = plan;
     size_t e = ptxgen_element_size((ptxgen_element)s->type);
     const struct operand all[DENSE_OPERANDS] = {
-        [DENSE_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, ARG_AND_SIZE(x),
-                               .stride = ARG(x_stride)),
-        [DENSE_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, s->type, ARG_AND_SIZE(w),
-                               .stride = ARG(w_stride)),
-        [DENSE_AT_BIAS] =
-            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, ARG_AND_SIZE(bias)),
-        [DENSE_AT_RESIDUAL] = OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->type,
-                                      ARG_AND_SIZE(residual), .stride = ARG(residual_stride)),
-        [DENSE_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, ARG_AND_SIZE(y),
-                               .stride = ARG(y_stride)),
+        [DENSE_AT_X] = OPERAND_ROWS(x, X, true, m, s->k, s->type),
+        [DENSE_AT_W] = OPERAND_ROWS(w, WEIGHTS, true, s->n, s->k, s->type),
+        [DENSE_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, s->n, s->type),
+        [DENSE_AT_RESIDUAL] = OPERAND_ROWS(residual, RESIDUAL, s->residual, m, s->n, s->type),
+        [DENSE_AT_Y] = OPERAND_ROWS(y, OUTPUT, true, m, s->n, s->type),
     };
     memcpy(to, all, sizeof all);
     for (int i = 0; i < DENSE_OPERANDS; i++) {
@@ -93,17 +88,8 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 }
 
 const struct harness dense_harness = {
-    .family = ptxgen_dense_family,
-    .verbs = &verbs,
-    .m = ARG(m),
-    .workspace = ARG(workspace),
-    .workspace_bytes = ARG(workspace_bytes),
-    .name = name,
-    .product = product,
-    .keep = keep,
-    .operands = operands,
-    .reference = reference,
+    HARNESS_MEMBERS(dense),
+    HARNESS_WORKSPACE,
     .block_rows = 64,
     .block_columns = 64,
-    .draw = draw,
 };

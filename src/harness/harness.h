@@ -25,8 +25,8 @@ extern const char *const element_type_names[], *const activation_kind_names[];
 
 /** A kernel that is asked for. */
 struct kernel_request {
-    const void *spec; /**< the family's */
-    const ptxgen_tile *tile; /**< to be used instead of the plan's; NULL: none */
+    const void *spec;            /**< the family's */
+    const ptxgen_tile *tile;     /**< to be used instead of the plan's; NULL: none */
     const ptxgen_tuning *tuning; /**< what the plan goes by; NULL: nothing */
     bool prologue;               /**< a bench times only what launches before the product */
 };
@@ -63,7 +63,8 @@ struct block_reference {
 
 /** A family's functions, as KERNEL_VERBS makes them. */
 struct kernel_verbs {
-    ptxgen_status (*use_tile)(void *plan, const ptxgen_tile *tile, ptxgen_error *err); /**< or NULL */
+    ptxgen_status (*use_tile)(void *plan, const ptxgen_tile *tile,
+                              ptxgen_error *err); /**< or NULL */
     ptxgen_status (*ctas)(const void *plan, uint64_t m, uint32_t *ctas, ptxgen_error *err);
     void (*explain)(const void *plan, uint64_t m, char *text, size_t size); /**< for people */
     ptxgen_status (*load)(const ptxgen_driver *driver, const void *plan, void **kernel,
@@ -157,6 +158,13 @@ void args_set(struct kernel_args *args, size_t offset, uint64_t value);
 extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, sparse24_harness,
     w8a8_harness;
 
+/** The members of a family's harness that have the same names in all, in part where it has them. */
+#define HARNESS_MEMBERS(f)                                                                         \
+    .family = ptxgen_##f##_family, .verbs = &verbs, .m = ARG(m), .name = name, .product = product, \
+    .keep = keep, .operands = operands, .reference = reference, .draw = draw
+#define HARNESS_WORKSPACE .workspace = ARG(workspace), .workspace_bytes = ARG(workspace_bytes)
+#define HARNESS_FACTORS .factors = factors, .factor_count = sizeof factors / sizeof *factors
+
 /** Defines the verb of a family that takes tiles: to be handed to KERNEL_VERBS. */
 #define TILE_VERB(f)                                                                               \
     static ptxgen_status verb_use_tile(void *plan, const ptxgen_tile *tile, ptxgen_error *err)     \
@@ -174,8 +182,8 @@ extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, 
             return false;                                                                          \
         p->variants[0] = *v;                                                                       \
         p->variant_count = 1;                                                                      \
-        *chosen = (struct chosen){ptxgen_##f##_entry(v), p->variants, v->shared_bytes,             \
-                                  can_overlap};                                                    \
+        *chosen =                                                                                  \
+            (struct chosen){ptxgen_##f##_entry(v), p->variants, v->shared_bytes, can_overlap};     \
         return true;                                                                               \
     }
 

@@ -97,24 +97,17 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     ptxgen_marlin_packed_layout(s, &packed, NULL);
     bool gated = marlin_matrices(s) == 2;
     const struct operand all[MARLIN_OPERANDS] = {
-        [MARLIN_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, ARG_AND_SIZE(x),
-                                .stride = ARG(x_stride)),
-        [MARLIN_AT_CODES] = OPERAND("codes", OPERAND_WEIGHTS, true, 1, packed.codes_bytes,
-                                    ELEMENT_BYTES, ARG_AND_SIZE(codes)),
-        [MARLIN_AT_SCALES] = OPERAND("scales", OPERAND_WEIGHTS, true, 1, packed.scales_bytes / 2,
-                                     s->type, ARG_AND_SIZE(scales)),
-        [MARLIN_AT_ZEROS] = OPERAND("zeros", OPERAND_WEIGHTS, s->zeros, 1, packed.zeros_bytes,
-                                    ELEMENT_BYTES, ARG_AND_SIZE(zeros)),
-        [MARLIN_AT_ORDER] = OPERAND("order", OPERAND_INPUT, s->act_order, 1, packed.order_bytes / 4,
-                                    ELEMENT_S32, ARG_AND_SIZE(order), .random = random_order),
-        [MARLIN_AT_BIAS] =
-            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, ARG_AND_SIZE(bias)),
-        [MARLIN_AT_UP_BIAS] = OPERAND("up_bias", OPERAND_INPUT, s->bias && gated, 1, s->n, s->type,
-                                      ARG_AND_SIZE(up_bias)),
-        [MARLIN_AT_RESIDUAL] = OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->type,
-                                       ARG_AND_SIZE(residual), .stride = ARG(residual_stride)),
-        [MARLIN_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, ARG_AND_SIZE(y),
-                                .stride = ARG(y_stride)),
+        [MARLIN_AT_X] = OPERAND_ROWS(x, X, true, m, s->k, s->type),
+        [MARLIN_AT_CODES] = OPERAND_ROW(codes, WEIGHTS, true, packed.codes_bytes, ELEMENT_BYTES),
+        [MARLIN_AT_SCALES] = OPERAND_ROW(scales, WEIGHTS, true, packed.scales_bytes / 2, s->type),
+        [MARLIN_AT_ZEROS] =
+            OPERAND_ROW(zeros, WEIGHTS, s->zeros, packed.zeros_bytes, ELEMENT_BYTES),
+        [MARLIN_AT_ORDER] = OPERAND_ROW(order, INPUT, s->act_order, packed.order_bytes / 4,
+                                        ELEMENT_S32, .random = random_order),
+        [MARLIN_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, s->n, s->type),
+        [MARLIN_AT_UP_BIAS] = OPERAND_ROW(up_bias, INPUT, s->bias && gated, s->n, s->type),
+        [MARLIN_AT_RESIDUAL] = OPERAND_ROWS(residual, RESIDUAL, s->residual, m, s->n, s->type),
+        [MARLIN_AT_Y] = OPERAND_ROWS(y, OUTPUT, true, m, s->n, s->type),
     };
     memcpy(to, all, sizeof all);
     for (int i = 0; i < MARLIN_OPERANDS; i++) {
@@ -424,23 +417,13 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 static const double factors[] = {0, 0x1p-22};
 
 const struct harness marlin_harness = {
-    .family = ptxgen_marlin_family,
-    .verbs = &verbs,
-    .m = ARG(m),
-    .workspace = ARG(workspace),
-    .workspace_bytes = ARG(workspace_bytes),
+    HARNESS_MEMBERS(marlin),
+    HARNESS_WORKSPACE,
     .overlap = ARG(overlap_previous),
-    .name = name,
-    .product = product,
-    .keep = keep,
-    .operands = operands,
     .fill = fill,
     .release = release,
-    .factors = factors,
-    .factor_count = sizeof factors / sizeof *factors,
+    HARNESS_FACTORS,
     .huge = 60000,
-    .reference = reference,
     .block_rows = 64,
     .block_columns = 64,
-    .draw = draw,
 };

@@ -53,9 +53,15 @@ struct operand {
         .name = called, .role = as, .used = is_used, .rows = row_count, .columns = column_count,   \
         .type = element_type, __VA_ARGS__                                                          \
     }
-
 /** A member of the arguments, of which a family's ARG says the offset, and the size of its buffer. */
 #define ARG_AND_SIZE(member) .address = ARG(member), .bytes = ARG(member##_bytes)
+/** Such an operand that the arguments name: an array, and rows with a stride. */
+#define OPERAND_ROW(member, as, is_used, count, element_type, ...)                                 \
+    OPERAND(#member, OPERAND_##as, is_used, 1, count, element_type, ARG_AND_SIZE(member),          \
+            __VA_ARGS__)
+#define OPERAND_ROWS(member, as, is_used, row_count, column_count, element_type, ...)              \
+    OPERAND(#member, OPERAND_##as, is_used, row_count, column_count, element_type,                 \
+            ARG_AND_SIZE(member), .stride = ARG(member##_stride), __VA_ARGS__)
 
 size_t typed_bytes(int type);
 double typed_load(int type, const void *array, size_t index);

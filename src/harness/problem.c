@@ -62,6 +62,13 @@ ptxgen_status problem_fill(struct problem *p, struct random *r, ptxgen_error *er
     return p->harness->fill ? p->harness->fill(p, r, err) : PTXGEN_OK;
 }
 
+void problem_fill_ones(struct problem *p, unsigned operand)
+{
+    const struct operand *o = &p->operands[operand];
+    for (uint64_t i = 0; o->used && i < o->columns; i++)
+        typed_store(o->type, p->buffers[operand].host, i, 1);
+}
+
 static void scale_row(const struct operand *o, unsigned char *row, double factor)
 {
     for (uint64_t i = 0; i < o->columns; i++)

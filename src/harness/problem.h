@@ -56,6 +56,8 @@ ptxgen_status problem_allocate(struct problem *p, const struct harness *harness,
 void problem_release(struct problem *p);
 /** Random operands of moderate size. */
 ptxgen_status problem_fill(struct problem *p, struct random *r, ptxgen_error *err);
+/** Ones in an operand of one row, if it is used. */
+void problem_fill_ones(struct problem *p, unsigned operand);
 
 /** An element of an operand's host copy; NULL where the operand is not used. */
 const void *problem_at(const struct problem *p, unsigned operand, uint64_t row, uint64_t column);

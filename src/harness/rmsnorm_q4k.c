@@ -89,16 +89,14 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
         {"w[0]", "w[1]", "w[2]"}, {"bias[0]", "bias[1]", "bias[2]"}, {"y[0]", "y[1]", "y[2]"}};
     const ptxgen_rmsnorm_q4k_spec *s = plan;
     const struct operand single[] = {
-        [RMSNORM_Q4K_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, ARG_AND_SIZE(x),
-                                     .stride = ARG(x_stride), .deviation = 1, .outliers = true),
-        [RMSNORM_Q4K_AT_RESIDUAL] = OPERAND(
-            "residual", OPERAND_INPUT, s->residual, m, s->k, s->x_type, ARG_AND_SIZE(residual),
-            .stride = ARG(residual_stride), .deviation = 1, .outliers = true),
+        [RMSNORM_Q4K_AT_X] =
+            OPERAND_ROWS(x, X, true, m, s->k, s->x_type, .deviation = 1, .outliers = true),
+        [RMSNORM_Q4K_AT_RESIDUAL] = OPERAND_ROWS(residual, INPUT, s->residual, m, s->k, s->x_type,
+                                                 .deviation = 1, .outliers = true),
         [RMSNORM_Q4K_AT_RESIDUAL_OUT] =
-            OPERAND("residual_out", OPERAND_OUTPUT, s->residual_out, m, s->k, s->x_type,
-                    ARG_AND_SIZE(residual_out), .stride = ARG(residual_out_stride)),
-        [RMSNORM_Q4K_AT_GAMMA] = OPERAND("gamma", OPERAND_INPUT, true, 1, s->k, PTXGEN_F32,
-                                         ARG_AND_SIZE(gamma), .mean = 1, .deviation = 0.25),
+            OPERAND_ROWS(residual_out, OUTPUT, s->residual_out, m, s->k, s->x_type),
+        [RMSNORM_Q4K_AT_GAMMA] =
+            OPERAND_ROW(gamma, INPUT, true, s->k, PTXGEN_F32, .mean = 1, .deviation = 0.25),
     };
     memcpy(to, single, sizeof single);
     for (unsigned i = 0; i < MATRICES; i++) {
@@ -110,9 +108,9 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
             names[1][i], OPERAND_INPUT, n && s->bias, 1, n, PTXGEN_F32,
             .address = ARG(bias) + 8 * i, .bytes = ARG(bias_bytes) + 8 * i, .deviation = 2);
         to[RMSNORM_Q4K_AT_Y + i] =
-            (struct operand)OPERAND(names[2][i], OPERAND_OUTPUT, i < outputs_of(s), m, n,
-                                    s->y_type, .address = ARG(y) + 8 * i,
-                                    .bytes = ARG(y_bytes) + 8 * i, .stride = ARG(y_stride) + 8 * i);
+            (struct operand)OPERAND(names[2][i], OPERAND_OUTPUT, i < outputs_of(s), m, n, s->y_type,
+                                    .address = ARG(y) + 8 * i, .bytes = ARG(y_bytes) + 8 * i,
+                                    .stride = ARG(y_stride) + 8 * i);
     }
     for (int i = 0; i < RMSNORM_Q4K_OPERANDS; i++)
         to[i].shift = to[i].role == OPERAND_WEIGHTS ? 0 : typed_bytes(to[i].type);
@@ -247,21 +245,12 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 }
 
 const struct harness rmsnorm_q4k_harness = {
-    .family = ptxgen_rmsnorm_q4k_family,
-    .verbs = &verbs,
-    .m = ARG(m),
+    HARNESS_MEMBERS(rmsnorm_q4k),
     .overlap = ARG(overlap_previous),
-    .name = name,
-    .product = product,
-    .keep = keep,
-    .operands = operands,
     .fill = fill,
     .release = release,
-    .factors = factors,
-    .factor_count = sizeof factors / sizeof *factors,
-    .reference = reference,
+    HARNESS_FACTORS,
     .block_rows = PTXGEN_RMSNORM_Q4K_MAX_M,
     .block_columns = 64,
     .widen = widen,
-    .draw = draw,
 };

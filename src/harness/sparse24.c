@@ -173,23 +173,18 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     size_t packed = 0;
     ptxgen_sparse24_packed_bytes(s, &packed, NULL);
     const struct operand all[SPARSE24_OPERANDS] = {
-        [SPARSE24_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, type_of(s), ARG_AND_SIZE(x),
-                                  .stride = ARG(x_stride), .deviation = scaled ? 48 : 1),
-        [SPARSE24_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, 1, packed, ELEMENT_BYTES,
-                                  ARG_AND_SIZE(w), .random = random_weights),
-        [SPARSE24_AT_X_SCALE] =
-            OPERAND("x_scale", OPERAND_INPUT, scaled, 1, m, PTXGEN_F32, ARG_AND_SIZE(x_scale),
-                    .mean = 0.01, .deviation = 0.01, .positive = true),
-        [SPARSE24_AT_W_SCALE] =
-            OPERAND("w_scale", OPERAND_INPUT, scaled, 1, s->n, PTXGEN_F32, ARG_AND_SIZE(w_scale),
-                    .mean = 0.01, .deviation = 0.01, .positive = true),
-        [SPARSE24_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->y_type,
-                                     ARG_AND_SIZE(bias), .deviation = 1),
+        [SPARSE24_AT_X] =
+            OPERAND_ROWS(x, X, true, m, s->k, type_of(s), .deviation = scaled ? 48 : 1),
+        [SPARSE24_AT_W] =
+            OPERAND_ROW(w, WEIGHTS, true, packed, ELEMENT_BYTES, .random = random_weights),
+        [SPARSE24_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, scaled, m, PTXGEN_F32, .mean = 0.01,
+                                            .deviation = 0.01, .positive = true),
+        [SPARSE24_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, scaled, s->n, PTXGEN_F32, .mean = 0.01,
+                                            .deviation = 0.01, .positive = true),
+        [SPARSE24_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, s->n, s->y_type, .deviation = 1),
         [SPARSE24_AT_RESIDUAL] =
-            OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->y_type,
-                    ARG_AND_SIZE(residual), .stride = ARG(residual_stride), .deviation = 1),
-        [SPARSE24_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, ARG_AND_SIZE(y),
-                                  .stride = ARG(y_stride)),
+            OPERAND_ROWS(residual, RESIDUAL, s->residual, m, s->n, s->y_type, .deviation = 1),
+        [SPARSE24_AT_Y] = OPERAND_ROWS(y, OUTPUT, true, m, s->n, s->y_type),
     };
     memcpy(to, all, sizeof all);
     for (int i = 0; i < SPARSE24_OPERANDS; i++)
@@ -312,24 +307,15 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 }
 
 const struct harness sparse24_harness = {
-    .family = ptxgen_sparse24_family,
-    .verbs = &verbs,
-    .m = ARG(m),
-    .workspace = ARG(workspace),
-    .workspace_bytes = ARG(workspace_bytes),
+    HARNESS_MEMBERS(sparse24),
+    HARNESS_WORKSPACE,
     .overlap = ARG(overlap_previous),
-    .name = name,
-    .product = product,
-    .keep = keep,
-    .operands = operands,
     .fill = fill,
     .release = release,
     .flags = flags,
-    .reference = reference,
     .block_rows = 64,
     .block_columns = 64,
     .widen = widen,
-    .draw = draw,
     .launch_prologue = inflate,
     .prologue_bytes = inflated_bytes,
 };

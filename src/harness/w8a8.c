@@ -41,24 +41,19 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1;
     const struct operand all[W8A8_OPERANDS] = {
-        [W8A8_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, ARG_AND_SIZE(x),
-                              .stride = ARG(x_stride), .deviation = 1, .outliers = true),
+        [W8A8_AT_X] =
+            OPERAND_ROWS(x, X, true, m, s->k, s->x_type, .deviation = 1, .outliers = true),
         [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, ELEMENT_BYTES,
                               ARG_AND_SIZE(w), .pitch = s->w_stride),
-        [W8A8_AT_W_SCALE] =
-            OPERAND("w_scale", OPERAND_INPUT, true, 1, s->n, work, ARG_AND_SIZE(w_scale),
-                    .mean = 0.01, .deviation = 0.004, .positive = true),
-        [W8A8_AT_W_SUM] = OPERAND("w_sum", OPERAND_INPUT, s->asymmetric, 1, s->n, ELEMENT_S32,
-                                  ARG_AND_SIZE(w_sum)),
-        [W8A8_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, work, ARG_AND_SIZE(bias),
-                                 .deviation = 2),
-        [W8A8_AT_X_SCALE] =
-            OPERAND("x_scale", OPERAND_INPUT, s->scales, 1, given, work, ARG_AND_SIZE(x_scale),
-                    .mean = 0.03, .deviation = 0.01, .positive = true),
-        [W8A8_AT_X_ZERO] = OPERAND("x_zero", OPERAND_INPUT, s->scales && s->asymmetric, 1, given,
-                                   ELEMENT_S32, ARG_AND_SIZE(x_zero)),
-        [W8A8_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, ARG_AND_SIZE(y),
-                              .stride = ARG(y_stride)),
+        [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, s->n, work, .mean = 0.01,
+                                        .deviation = 0.004, .positive = true),
+        [W8A8_AT_W_SUM] = OPERAND_ROW(w_sum, INPUT, s->asymmetric, s->n, ELEMENT_S32),
+        [W8A8_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, s->n, work, .deviation = 2),
+        [W8A8_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, s->scales, given, work, .mean = 0.03,
+                                        .deviation = 0.01, .positive = true),
+        [W8A8_AT_X_ZERO] =
+            OPERAND_ROW(x_zero, INPUT, s->scales && s->asymmetric, given, ELEMENT_S32),
+        [W8A8_AT_Y] = OPERAND_ROWS(y, OUTPUT, true, m, s->n, s->y_type),
     };
     memcpy(to, all, sizeof all);
     for (int i = 0; i < W8A8_OPERANDS; i++)
@@ -81,13 +76,6 @@ static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
     return s->q_min + (int32_t)random_below(r, (uint32_t)(s->q_max - s->q_min + 1));
 }
 
-static void fill_ones(struct problem *p, unsigned operand)
-{
-    const struct operand *o = &p->operands[operand];
-    for (uint64_t i = 0; o->used && i < o->columns; i++)
-        typed_store(o->type, p->buffers[operand].host, i, 1);
-}
-
 /*
  * Weights are all of −128 … 127, the bytes between rows too. Of given scales, outputs of f64 are
  * the sums themselves: scales are 1 and x is codes.
@@ -105,8 +93,8 @@ static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err
         ((int32_t *)(void *)x_zero->host)[i] = random_code(r, s);
     if (!s->scales || s->y_type != PTXGEN_F64)
         return PTXGEN_OK;
-    fill_ones(p, W8A8_AT_W_SCALE);
-    fill_ones(p, W8A8_AT_X_SCALE);
+    problem_fill_ones(p, W8A8_AT_W_SCALE);
+    problem_fill_ones(p, W8A8_AT_X_SCALE);
     for (uint64_t row = 0; row < p->m; row++)
         for (uint32_t i = 0; i < s->k; i++)
             typed_store(s->x_type, p->buffers[W8A8_AT_X].host, row * p->strides[W8A8_AT_X] + i,
@@ -245,23 +233,13 @@ static uint32_t draw(struct random *r, bool small, void *spec)
 }
 
 const struct harness w8a8_harness = {
-    .family = ptxgen_w8a8_family,
-    .verbs = &verbs,
-    .m = ARG(m),
-    .workspace = ARG(workspace),
-    .workspace_bytes = ARG(workspace_bytes),
+    HARNESS_MEMBERS(w8a8),
+    HARNESS_WORKSPACE,
     .overlap = ARG(overlap_previous),
     .poisons_workspace = true,
-    .name = name,
-    .product = product,
-    .keep = keep,
-    .operands = operands,
     .fill = fill,
-    .factors = factors,
-    .factor_count = sizeof factors / sizeof *factors,
-    .reference = reference,
+    HARNESS_FACTORS,
     .block_rows = TOKENS,
     .block_columns = FEATURES,
     .widen = widen,
-    .draw = draw,
 };

@@ -192,14 +192,6 @@ static void warn(const struct tensor_store *store, const struct family_options *
 
 /* ---- filling ---- */
 
-/* One number for all, where the file has none. */
-static void fill_ones(struct problem *p, unsigned operand)
-{
-    const struct operand *o = &p->operands[operand];
-    for (uint64_t i = 0; o->used && i < o->columns; i++)
-        typed_store(o->type, p->buffers[operand].host, i, 1);
-}
-
 static ptxgen_status take(struct problem *p, const void *sources, const struct file_rows *rows,
                           ptxgen_error *err)
 {
@@ -210,10 +202,10 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     if (status != PTXGEN_OK)
         return status;
     take_tensor(p, SPARSE24_AT_BIAS, l->bias);
-    fill_ones(p, SPARSE24_AT_W_SCALE);
+    problem_fill_ones(p, SPARSE24_AT_W_SCALE); /* where the file has none */
     take_tensor(p, SPARSE24_AT_W_SCALE, l->scale);
     if (rows->input)
-        fill_ones(p, SPARSE24_AT_X_SCALE);
+        problem_fill_ones(p, SPARSE24_AT_X_SCALE);
     take_tensor(p, SPARSE24_AT_X_SCALE, l->input_scale);
     return sparse24_pack_weights(p, err);
 }
