@@ -96,11 +96,11 @@ typedef struct ptxgen_marlin_spec {
 enum { PTXGEN_MARLIN_VARIANTS = 24 };
 
 /*
- * Tiles (tile.h). A CTA has one warp along M; a warp multiplies the weights of warp_n features, 32 or
- * 64, with wgmma 16 or 32, by all tile_m tokens: 8, 16, 32, 64 or 128, with wgmma any multiple of 16
- * up to 256, of 32 for clusters. All kinds but PTXGEN_MMA are for sm_90a. With PTXGEN_BULK there is
- * one producer warp, and with four or more warps along N another warp, which computes sums of
- * activations. The CTAs of a cluster, 2, 4 or 8, divide K; cluster = 0: no clusters.
+ * Tiles (tile.h). A CTA has one warp along M; a warp multiplies the weights of warp_n features, 32
+ * or 64, with wgmma 16 or 32, by all tile_m tokens: 8, 16, 32, 64 or 128, with wgmma any multiple
+ * of 16 up to 256, of 32 for clusters. All kinds but PTXGEN_MMA are for sm_90a. With PTXGEN_BULK
+ * there is one producer warp, and with four or more warps along N another warp, which computes sums
+ * of activations. The CTAs of a cluster, 2, 4 or 8, divide K.
  */
 
 typedef struct ptxgen_marlin_plan {
@@ -121,17 +121,16 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
                                                  const ptxgen_target *target,
                                                  ptxgen_marlin_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, to measure it; its shared memory is computed here.
- * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_UNSUPPORTED for
- * wgmma where the target or K does not allow it, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA
- * holds.
+ * Makes `tile` the plan's only variant, to measure it: its kind, tile_m, warp_n, wn, wk (0: 1),
+ * stages (0: all that fit), steps (0: 1), ctas (0: 1), pass_m and cluster (0: 1) are used, and the
+ * other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its
+ * range, PTXGEN_ERROR_UNSUPPORTED for wgmma where the target or K does not allow it,
+ * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
-PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
-                                                const ptxgen_tile *tile,
+PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *tile,
                                                 ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or above the plan's largest. */
-PTXGEN_API const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
-                                                             uint64_t m);
+PTXGEN_API const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
@@ -257,12 +256,12 @@ PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan
  * y may be the residual itself, at the same address and with the same stride.
  */
 typedef struct ptxgen_marlin_args {
-    uint64_t m; /**< tokens: 0 launches nothing */
-    uint64_t x; /**< [m, k], tokens x_stride ≥ k apart */
-    uint64_t codes, scales, zeros, order; /**< as packed */
-    uint64_t bias, up_bias; /**< [n] */
-    uint64_t residual;      /**< [m, n], tokens residual_stride ≥ n apart */
-    uint64_t y;             /**< [m, n], tokens y_stride ≥ n apart */
+    uint64_t m;                                   /**< tokens: 0 launches nothing */
+    uint64_t x;                                   /**< [m, k], tokens x_stride ≥ k apart */
+    uint64_t codes, scales, zeros, order;         /**< as packed */
+    uint64_t bias, up_bias;                       /**< [n] */
+    uint64_t residual;                            /**< [m, n], tokens residual_stride ≥ n apart */
+    uint64_t y;                                   /**< [m, n], tokens y_stride ≥ n apart */
     uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
      * Address of workspace_bytes bytes, at least ptxgen_marlin_workspace_bytes, at a multiple of

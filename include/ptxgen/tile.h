@@ -34,19 +34,19 @@ typedef enum ptxgen_tile_kind {
 } ptxgen_tile_kind;
 
 typedef struct ptxgen_tile {
-    uint32_t kind;                 /**< ptxgen_tile_kind */
-    uint32_t tile_m, tile_n;       /**< tokens and features of a CTA's tile */
-    uint32_t warp_m, warp_n;       /**< tokens and features of a warp */
-    uint32_t wm, wn, wk;           /**< warps along M, N and K */
-    uint32_t stages;               /**< slots of the pipeline or ring of copies */
-    uint32_t steps;                /**< steps of 64 along K of a warp in a stage */
-    uint32_t ctas;                 /**< CTAs of a multiprocessor */
-    uint32_t pass_m;               /**< tokens whose sums the epilogue stages at once */
-    uint32_t cluster;              /**< CTAs of a cluster */
-    uint32_t split;                /**< CTAs of a cluster that divide K, where `cluster` do not */
-    uint32_t blocks_n;             /**< tiles along N */
-    uint32_t fused;                /**< 1: activations are quantised by the CTA itself */
-    uint32_t shared_bytes;         /**< shared memory of one CTA */
+    uint32_t kind;           /**< ptxgen_tile_kind */
+    uint32_t tile_m, tile_n; /**< tokens and features of a CTA's tile */
+    uint32_t warp_m, warp_n; /**< tokens and features of a warp */
+    uint32_t wm, wn, wk;     /**< warps along M, N and K */
+    uint32_t stages;         /**< slots of the pipeline or ring of copies */
+    uint32_t steps;          /**< steps of 64 along K of a warp in a stage */
+    uint32_t ctas;           /**< CTAs of a multiprocessor */
+    uint32_t pass_m;         /**< tokens whose sums the epilogue stages at once */
+    uint32_t cluster;        /**< CTAs of a cluster; 1: none */
+    uint32_t split;          /**< CTAs of a cluster that divide K, where `cluster` do not; 1 */
+    uint32_t blocks_n;       /**< tiles along N */
+    uint32_t fused;          /**< 1: activations are quantised by the CTA itself */
+    uint32_t shared_bytes;   /**< shared memory of one CTA */
     uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_tile;
 

@@ -93,49 +93,48 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     const ptxgen_tile *v = ptxgen_marlin_choose(p, a->m);
     if (!v)
         return family_refuse_m("marlin", a->m, p->spec.max_m, err);
-    struct marlin_schedule schedule;
-    ptxgen_status status = marlin_schedule(p, v, a->m, &schedule, err);
+    struct gemm_launch launch;
+    ptxgen_status status = gemm_make_launch(&marlin_planner, p, v, a->m, &launch, err);
     if (status != PTXGEN_OK)
         return status;
     struct launch_rows x = {"x", a->x, a->x_stride, a->m, p->spec.k, ELEMENT};
     bool overlaps = marlin_overlaps(p), programmatic = overlaps && a->overlap_previous;
-    to->workspace_bytes = schedule.workspace_bytes;
+    to->workspace_bytes = launch.workspace_bytes;
     if (p->spec.act_order || !launch_rows_are_aligned(&x, marlin_has_producer(v))) {
-        to->workspace_bytes = schedule.gathered + a->m * p->spec.k * ELEMENT;
-        gather(p, a->order, a->workspace + schedule.gathered, programmatic, &x, to);
+        to->workspace_bytes = launch.copies + a->m * p->spec.k * ELEMENT;
+        gather(p, a->order, a->workspace + launch.copies, programmatic, &x, to);
         programmatic = overlaps;
     }
     if (marlin_has_producer(v))
         launch_list_map(to, &x, launch_map_type(p->spec.type), v->tile_m, LAUNCH_MAP_AND_LAST);
     struct launch_entry *e = &to->entries[to->count++];
-    *e = (struct launch_entry){
-        .index = (unsigned)(v - p->variants),
-        .shape = launch_line((uint64_t)schedule.tiles.grid * marlin_cluster(v),
-                             marlin_cta_threads(v), v->dynamic_shared_bytes, v->cluster),
-        .params = MARLIN_PARAMS,
-        .wide = MARLIN_M,
-        .values = {[MARLIN_X] = x.address,
-                   [MARLIN_CODES] = a->codes,
-                   [MARLIN_SCALES] = a->scales,
-                   [MARLIN_ZEROS] = a->zeros,
-                   [MARLIN_BIAS] = a->bias,
-                   [MARLIN_UP_BIAS] = a->up_bias,
-                   [MARLIN_RESIDUAL] = a->residual,
-                   [MARLIN_Y] = a->y,
-                   [MARLIN_WORKSPACE] = a->workspace,
-                   [MARLIN_X_STRIDE] = x.stride,
-                   [MARLIN_RESIDUAL_STRIDE] = a->residual_stride,
-                   [MARLIN_Y_STRIDE] = a->y_stride,
-                   [MARLIN_M] = a->m,
-                   [MARLIN_SHARE] = schedule.tiles.share,
-                   [MARLIN_EXTRA] = schedule.tiles.extra,
-                   [MARLIN_GRANULE] = schedule.tiles.granule}};
+    *e = (struct launch_entry){.index = (unsigned)(v - p->variants),
+                               .shape = launch_line(launch.grid, marlin_cta_threads(v),
+                                                    v->dynamic_shared_bytes, v->cluster),
+                               .params = MARLIN_PARAMS,
+                               .wide = MARLIN_M,
+                               .values = {[MARLIN_X] = x.address,
+                                          [MARLIN_CODES] = a->codes,
+                                          [MARLIN_SCALES] = a->scales,
+                                          [MARLIN_ZEROS] = a->zeros,
+                                          [MARLIN_BIAS] = a->bias,
+                                          [MARLIN_UP_BIAS] = a->up_bias,
+                                          [MARLIN_RESIDUAL] = a->residual,
+                                          [MARLIN_Y] = a->y,
+                                          [MARLIN_WORKSPACE] = a->workspace,
+                                          [MARLIN_X_STRIDE] = x.stride,
+                                          [MARLIN_RESIDUAL_STRIDE] = a->residual_stride,
+                                          [MARLIN_Y_STRIDE] = a->y_stride,
+                                          [MARLIN_M] = a->m,
+                                          [MARLIN_SHARE] = launch.tiles.share,
+                                          [MARLIN_EXTRA] = launch.tiles.extra,
+                                          [MARLIN_GRANULE] = launch.tiles.granule}};
     e->shape.programmatic = programmatic;
     return PTXGEN_OK;
 }
 
 static const struct family marlin = {
-    .table = {FAMILY_TABLE(marlin), .plan_version = 23, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(marlin), .plan_version = 24, .check_driver = check_driver,
               .describe = describe, .tiling = &marlin_tiling, .revision = library_revision},
     FAMILY_MEMBERS(marlin),
     FAMILY_WORKSPACE_MEMBERS(marlin),

@@ -107,16 +107,16 @@ static void name_scales(const ptxgen_marlin_spec *s, const ptxgen_tile *v, char 
              marlin_corrects_sums(s, v) ? ", corrected" : "",
              marlin_stores_first_sums(s, v) ? " from the first"
              : marlin_stores_totals(s, v)   ? " by totals"
-                                           : "");
+                                            : "");
 }
 
 /* What is common to entries that end their tiles, and find their activations, in the same way. */
 static const char *kind_of(const ptxgen_tile *v)
 {
     return !marlin_has_producer(v) ? "copied by cp.async"
-           : !marlin_is_wgmma(v) ? "copied in bulk"
-           : marlin_exchanges(v) ? "wgmma in clusters"
-                                 : "wgmma";
+           : !marlin_is_wgmma(v)   ? "copied in bulk"
+           : marlin_exchanges(v)   ? "wgmma in clusters"
+                                   : "wgmma";
 }
 
 static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
@@ -127,11 +127,11 @@ static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
     const ptxgen_marlin_spec *s = &plan->spec;
     const ptxgen_tile *v = &plan->variants[0];
     const char *entry = ptxgen_marlin_entry(v), *kind = kind_of(v);
-    struct marlin_schedule schedule;
+    struct gemm_launch schedule;
     char scales[SCALES];
     ptxgen_error err;
     uint32_t stages = marlin_stages_along_k(s, v);
-    assert_ok(marlin_schedule(plan, v, p->m, &schedule, &err), &err);
+    assert_ok(gemm_make_launch(&marlin_planner, plan, v, p->m, &schedule, &err), &err);
     name_scales(s, v, scales);
     snprintf(names->of[0], NAME, "%s, %u warps of %u columns, %u along K, %u steps, scales %s",
              entry, v->wn, v->warp_n, v->wk, v->steps, scales);

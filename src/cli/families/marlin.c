@@ -42,7 +42,7 @@ static const struct option_row spec_rows[] = {
      .rules = OPTION_MOST_M},
     {"tile", "NAME=VALUE,...",
      "Use this tile instead of the plan's, for tuning, as tile_m=16, warp_n=64, wn=4, wk=2, "
-     "stages=4, steps=1, ctas=1, pass_m=16, kind=0, cluster=0; kind: 0 mma.sync, 1 wgmma, 2 "
+     "stages=4, steps=1, ctas=1, pass_m=16, kind=0, cluster=1; kind: 0 mma.sync, 1 wgmma, 2 "
      "mma.sync with copies in bulk",
      OPTION_TILE, .tile = tile},
     {0},

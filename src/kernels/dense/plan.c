@@ -309,7 +309,8 @@ const struct gemm_planner dense_planner = {
     .describe = describe,
 };
 GEMM_MAKE_PLAN(dense, dense_planner)
-GEMM_TILES(dense, dense_planner)
+GEMM_USE_TILE(dense, dense_planner)
+GEMM_CHOOSE(dense, dense_planner)
 GEMM_LAUNCHES(dense, dense_planner)
 
 const char *ptxgen_dense_entry(const ptxgen_tile *variant)

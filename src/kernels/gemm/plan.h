@@ -150,12 +150,13 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
     {                                                                                              \
         return gemm_make_plan(&(planner), spec, target, plan, err);                                \
     }
-#define GEMM_TILES(F, planner)                                                                     \
+#define GEMM_USE_TILE(F, planner)                                                                  \
     ptxgen_status ptxgen_##F##_use_tile(ptxgen_##F##_plan *plan, const ptxgen_tile *tile,          \
                                         ptxgen_error *err)                                         \
     {                                                                                              \
         return gemm_use_tile(&(planner), plan, tile, err);                                         \
-    }                                                                                              \
+    }
+#define GEMM_CHOOSE(F, planner)                                                                    \
     const ptxgen_tile *ptxgen_##F##_choose(const ptxgen_##F##_plan *plan, uint64_t m)              \
     {                                                                                              \
         return gemm_choose(&(planner), plan, m);                                                   \

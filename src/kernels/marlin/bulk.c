@@ -38,11 +38,11 @@ static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    struct stage_layout l = {.strips = (marlin_tile_n(v) + MARLIN_STRIP - 1) / MARLIN_STRIP,
+    struct stage_layout l = {.strips = (v->tile_n + MARLIN_STRIP - 1) / MARLIN_STRIP,
                              .groups = groups_of(s, v)};
     l.codes = gemm_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
     l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES;
-    l.half = l.codes + marlin_tile_n(v) / MARLIN_STRIP * l.codes_bytes;
+    l.half = l.codes + v->tile_n / MARLIN_STRIP * l.codes_bytes;
     l.scales = l.half + (marlin_has_odd_halves(v) ? l.codes_bytes / 2 : 0);
     l.scales_bytes = l.groups * MARLIN_SCALES_BYTES;
     l.zeros = l.scales + l.strips * l.scales_bytes;
@@ -76,7 +76,7 @@ static uint32_t teams(const ptxgen_tile *v)
 
 static uint32_t team_staging_bytes(const ptxgen_tile *v)
 {
-    uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : marlin_tile_n(v);
+    uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : v->tile_n;
     return gemm_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
 }
 
@@ -140,7 +140,7 @@ static void issue_strips(struct marlin_bulk *b, const struct marlin_producer *s,
 {
     ptx_kernel *k = b->q.g.k;
     uint32_t all = marlin_strips(b->q.spec);
-    bool tail = all * MARLIN_STRIP % marlin_tile_n(b->q.v);
+    bool tail = all * MARLIN_STRIP % b->q.v->tile_n;
     ptx_u64 at = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
     for (uint32_t i = 0; i < b->stage.strips; i++) {
         if (i && tail) /* past the last strip, copy the last one again; its products are not used */
@@ -217,7 +217,7 @@ static void issue_weights(struct marlin_bulk *b, const struct marlin_producer *s
 /* Turns a number among the CTA's stages of a tile's K into a number among all of the tile's. */
 static ptx_u32 of_tile(struct marlin_bulk *b, ptx_u32 stage)
 {
-    return b->q.v->cluster ? ptx_add_u32(b->q.g.k, stage, b->along_k) : stage;
+    return b->q.v->cluster > 1 ? ptx_add_u32(b->q.g.k, stage, b->along_k) : stage;
 }
 
 static void locate(struct gemm *g, struct gemm_producer *p);
@@ -382,7 +382,7 @@ static void begin(struct marlin_bulk *b)
     q->g.at = gemm_find_threads(k);
     q->g.tiles_m = marlin_emit_tiles_m(q);
     ptx_u32 unit = q->g.at.cta;
-    if (q->v->cluster) {
+    if (q->v->cluster > 1) {
         unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
         q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
         b->along_k = ptx_mul_lo_u32(k, q->g.rank, U32(q->g.division.stages));
@@ -395,7 +395,7 @@ static void begin(struct marlin_bulk *b)
                                      .users = q->v->wn * q->v->wk,
                                      .by_lane = true,
                                      .has_side = marlin_stores_totals(q->spec, q->v)};
-    if (marlin_is_wgmma(q->v) && !q->v->cluster)
+    if (marlin_is_wgmma(q->v) && q->v->cluster == 1)
         q->bulk_fixup = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
                                                  .fragments = marlin_fragments(q->v),
                                                  .barrier = teams(q->v) + 1,

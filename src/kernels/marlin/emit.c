@@ -121,7 +121,7 @@ static void begin_consumer(struct gemm *g)
 {
     struct marlin_product *q = marlin_of(g);
     const ptxgen_tile *v = q->v;
-    uint32_t staging = gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
+    uint32_t staging = gemm_sums_bytes(v->tile_n, v->pass_m, v->wk);
     marlin_emit_epilogue_begin(
         q, ptx_shared_address(g->k, ptx_shared_declare(g->k, "sums", staging, 16)));
     marlin_begin_mma(q);
@@ -143,7 +143,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx
                                         .consumers = marlin_threads(v),
                                         .threads = marlin_cta_threads(v),
                                         .ctas = v->ctas,
-                                        .cluster = v->cluster ? v->cluster : 1,
+                                        .cluster = v->cluster,
                                         .registers = marlin_registers(v)},
                                   .spec = &plan->spec,
                                   .plan = plan,

@@ -110,7 +110,7 @@ static inline uint32_t token_groups(const struct marlin_product *q)
 /* Packed features that a team multiplies. */
 static inline uint32_t team_features(const struct marlin_product *q)
 {
-    return marlin_tile_n(q->v) / q->teams;
+    return q->v->tile_n / q->teams;
 }
 static inline bool is_bf16(const struct marlin_product *q)
 {
@@ -125,8 +125,6 @@ uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, uint32_t steps);
 uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Stages of a CTA along K; the CTAs of a cluster divide a tile's stages. */
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
-/* Shared memory of a CTA. */
-uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Candidate `index` of the tiles that a plan may use; false past the last. */
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_tile *tile);
 /* Whether scales are multiplied into sums, and not into weights. */

@@ -29,7 +29,7 @@ struct gemm_place marlin_emit_place(struct marlin_product *q, ptx_u32 tile)
         return gemm_locate_in_band(k, tile, q->g.tiles_m, tiles_n,
                                    marlin_has_producer(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* for each tile anew, to save a register */
-    if (!q->v->cluster) {
+    if (q->v->cluster == 1) {
         ptx_u32 at = gemm_deal_places(k, &q->g.division, tile);
         return gemm_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
     }
@@ -80,7 +80,7 @@ ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r)
 
 ptx_u64 marlin_emit_partials(struct marlin_product *q)
 {
-    return ptx_add_u64(q->g.k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
+    return ptx_add_u64(q->g.k, q->address[MARLIN_WORKSPACE], U64(gemm_partials_offset(&q->plan->target, MARLIN_MOST_CTAS)));
 }
 
 void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
@@ -109,17 +109,17 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
                  .wk = marlin_staged_wk(v),
                  .interleaved = marlin_is_wgmma(v),
                  .pass_m = marlin_pass_tokens(v),
-                 .ctas = exchanges ? 0 : v->cluster,
+                 .ctas = exchanges || v->cluster == 1 ? 0 : v->cluster,
                  .rank = q->g.rank,
                  .staging = staging},
         .partials = {.threads = marlin_threads(v),
-                     .fragments = v->cluster ? 0 : marlin_fragments(v)},
+                     .fragments = v->cluster > 1 ? 0 : marlin_fragments(v)},
         .flags = q->address[MARLIN_WORKSPACE],
         .bulk_fixup = q->bulk_fixup.threads ? &q->bulk_fixup : NULL,
         .exchange = q->exchange,
         .along = q->along_n,
         .along_k = marlin_staged_wk(v) > 1 ? q->along_k : U32(0),
-        .only = v->cluster != 0,
+        .only = v->cluster > 1,
         .rounds_biased = true,
         .most_width = GEMM_SUMS_WIDTH,
         .acc = marlin_accumulator,
@@ -127,7 +127,7 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
         .locate = locate,
         .user = q,
     };
-    if (!v->cluster)
+    if (v->cluster == 1)
         gemm_partials_begin(q->g.k, &q->g.at, marlin_emit_partials(q), &q->epilogue.partials);
     gemm_epilogue_begin(&q->epilogue);
 }

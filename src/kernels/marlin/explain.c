@@ -9,19 +9,17 @@ bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan, const ptxgen_t
     return marlin_is_plan(plan) && variant && !marlin_scales_sums(&plan->spec, variant);
 }
 
-void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text, size_t size)
+void marlin_describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
 {
     static const char *const kinds[] = {[PTXGEN_MMA] = "mma.sync",
                                         [PTXGEN_WGMMA] = "wgmma",
                                         [PTXGEN_BULK] = "mma.sync with copies in bulk"};
-    const ptxgen_tile *v = ptxgen_marlin_choose(plan, m);
-    bool made = marlin_is_plan(plan);
-    if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
-        return;
+    const ptxgen_marlin_plan *plan = of;
+    (void)m;
     char weights[64] = "scales are multiplied into sums, in f32";
     if (ptxgen_marlin_rounds_weights(plan, v))
         snprintf(weights, sizeof weights, "weights are scaled and rounded to %s",
                  plan->spec.type == PTXGEN_F16 ? "f16" : "bf16");
-    snprintf(text, size, "tiles of %u tokens by %u features, %s; %s", v->tile_m, marlin_tile_n(v),
+    snprintf(text, size, "tiles of %u tokens by %u features, %s; %s", v->tile_m, v->tile_n,
              kinds[v->kind], weights);
 }

@@ -3,8 +3,7 @@
 #ifndef PTXGEN_KERNELS_MARLIN_LAYOUT_H
 #define PTXGEN_KERNELS_MARLIN_LAYOUT_H
 
-#include "../plan.h"
-#include "../gemm/schedule.h"
+#include "../gemm/plan.h"
 
 #include <ptxgen/marlin.h>
 
@@ -109,11 +108,6 @@ static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
     return rows < MARLIN_STEP ? marlin_steps(s) * (MARLIN_STEP / rows) : s->k / rows;
 }
 
-/* Packed features of a CTA's tile. */
-static inline uint32_t marlin_tile_n(const ptxgen_tile *v)
-{
-    return v->wn * v->warp_n;
-}
 /* Threads of a CTA that multiply. */
 static inline uint32_t marlin_threads(const ptxgen_tile *v)
 {
@@ -155,12 +149,6 @@ static inline uint32_t marlin_cta_threads(const ptxgen_tile *v)
 {
     uint32_t producers = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_producer(v);
     return marlin_threads(v) + 32 * (producers + marlin_has_totals_warp(v));
-}
-
-/* CTAs that divide the K of one tile: those of a cluster, or 1. */
-static inline uint32_t marlin_cluster(const ptxgen_tile *v)
-{
-    return v->cluster ? v->cluster : 1;
 }
 
 /*
@@ -205,7 +193,7 @@ static inline uint32_t marlin_pass_tokens(const ptxgen_tile *v)
 static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return !marlin_has_odd_halves(v) ||
-           (marlin_strips(s) * MARLIN_STRIP % marlin_tile_n(v) == 0 && !marlin_gated(s) &&
+           (marlin_strips(s) * MARLIN_STRIP % v->tile_n == 0 && !marlin_gated(s) &&
             (uint64_t)v->wn * marlin_steps(s) * MARLIN_STEP_BYTES < INT32_MAX);
 }
 
@@ -228,15 +216,13 @@ static inline bool marlin_stores_totals(const ptxgen_marlin_spec *s, const ptxge
  * Whether the warp that computes the sums of activations stores them as corrections, from which the
  * sums of small groups start: for tokens 2q and 2q + 1, and features g and g + 8.
  */
-static inline bool marlin_stores_first_sums(const ptxgen_marlin_spec *s,
-                                           const ptxgen_tile *v)
+static inline bool marlin_stores_first_sums(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t rows = marlin_scale_rows(s);
     return marlin_stores_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
 }
 /* Bytes of the sums of activations of a group in a stage. */
-static inline uint32_t marlin_total_bytes(const ptxgen_marlin_spec *s,
-                                         const ptxgen_tile *v)
+static inline uint32_t marlin_total_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return v->tile_m * (marlin_stores_first_sums(s, v) ? 8 : 4);
 }
@@ -255,31 +241,20 @@ static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_tile *v
 {
     enum { EARLY_STEPS = 6, LEAST_STEPS = 128 };
     uint32_t steps = v->steps * v->wk, early = EARLY_STEPS / steps;
-    return marlin_is_wgmma(v) && !v->cluster && stages * steps >= LEAST_STEPS ? early : 0;
+    return marlin_is_wgmma(v) && v->cluster == 1 && stages * steps >= LEAST_STEPS ? early : 0;
 }
 
 /* Tiles along N. */
 static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    return (marlin_strips(s) * MARLIN_STRIP + marlin_tile_n(v) - 1) / marlin_tile_n(v);
+    return (marlin_strips(s) * MARLIN_STRIP + v->tile_n - 1) / v->tile_n;
 }
 
-/*
- * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
- * where tiles are divided, the partial sums of each CTA (fixup.h), at offset `partials`; then
- * the gathered x, at offset `gathered`.
- */
-static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
-{
-    return ((uint64_t)plan->target.multiprocessors * MARLIN_MOST_CTAS * 4 + 255) / 256 * 256;
-}
-struct marlin_schedule {
-    struct gemm_schedule tiles;
-    uint64_t partials, gathered; /* offsets */
-    uint64_t workspace_bytes; /* without a gathered x: `gathered`, or 0 where nothing is needed */
-};
-ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_tile *variant,
-                              uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err);
+/* The copy of a launch (plan.h) is the gathered x. */
+extern const struct gemm_planner marlin_planner;
+ptxgen_status marlin_check_tile(const void *plan, ptxgen_tile *tile, ptxgen_error *err);
+void marlin_describe(const void *plan, const ptxgen_tile *tile, uint64_t m, char *text,
+                     size_t size);
 
 /* Whether ptxgen_marlin_make_plan has filled the plan. */
 static inline bool marlin_is_plan(const ptxgen_marlin_plan *p)

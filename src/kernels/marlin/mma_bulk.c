@@ -189,7 +189,7 @@ static void begin_consumer(struct gemm *g)
 /* The other CTAs of a cluster have read this one's sums. */
 static void end_consumer(struct gemm *g)
 {
-    if (!marlin_of(g)->v->cluster)
+    if (marlin_of(g)->v->cluster == 1)
         return;
     ptx_barrier_cluster_arrive_relaxed(g->k);
     ptx_barrier_cluster_wait(g->k);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../plan.h"
 #include "emit.h"
 #include "spec.h"
 
 #include <string.h>
 
 enum {
-    MOST_STAGES = 8,
     MOST_ROWS = 128,       /* tokens of a tile of mma.sync, on targets without wgmma */
     MOST_MMA_ROWS = 32,    /* tokens of a tile of mma.sync, on targets with wgmma */
     MOST_WGMMA_ROWS = 192, /* tokens of a tile of wgmma */
@@ -14,43 +12,18 @@ enum {
 
 /* ---- tiles ---- */
 
-uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
+static void derive(ptxgen_tile *v)
 {
+    v->warp_m = v->tile_m;
+    v->tile_n = v->wn * v->warp_n;
+}
+
+static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
+{
+    const ptxgen_marlin_spec *s = &((const ptxgen_marlin_plan *)plan)->spec;
     if (marlin_has_producer(v))
         return marlin_ring_shared_bytes(s, v);
-    return v->stages * marlin_stage_bytes(s, v) +
-           gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
-}
-
-/* Chooses as many stages as fit, or as the tile prescribes; false if fewer than three fit. */
-static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
-                          ptxgen_tile *v)
-{
-    uint32_t most = marlin_has_producer(v) ? 12 : MOST_STAGES;
-    for (v->stages = v->stages ? v->stages : most; v->stages >= 3; v->stages--) {
-        v->shared_bytes = marlin_shared_bytes(s, v);
-        if (v->shared_bytes <= plan_shared_limit(target, v->ctas)) {
-            v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
-            return true;
-        }
-    }
-    return false;
-}
-
-/*
- * Fills the sizes of a variant with a given tile; stages fewer rows of sums at once where needed.
- */
-static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
-                     ptxgen_tile *v)
-{
-    if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
-        return false; /* gate and up must be in the same tile */
-    for (uint32_t most = v->stages; v->pass_m >= 8; v->pass_m /= 2) {
-        v->stages = most;
-        if (choose_stages(s, target, v))
-            return true;
-    }
-    return false;
+    return v->stages * marlin_stage_bytes(s, v) + gemm_sums_bytes(v->tile_n, v->pass_m, v->wk);
 }
 
 /*
@@ -76,8 +49,7 @@ static const struct limits {
  * has limits of its own for stages of one step, for stages of two, and for each kind of bulk
  * copies; wgmma has limits of its own for up to 48 tokens, where bytes are the limit.
  */
-static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
-                                      const ptxgen_tile *v)
+static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
 {
     enum { FEW_ROWS = 48 };
     return marlin_is_wgmma(v)          ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
@@ -108,11 +80,12 @@ static uint32_t operand_cycles(const ptxgen_tile *v)
 static uint64_t products_cost(const struct limits *l, const ptxgen_tile *v)
 {
     enum { SLICES = MARLIN_STEP / 16, CYCLE = 588 /* ps */ };
-    uint64_t n = marlin_tile_n(v);
+    uint64_t n = v->tile_n;
     if (marlin_is_wgmma(v))
         return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + operand_cycles(v)) * CYCLE / v->wk;
-    uint64_t rate = v->tile_m == MOST_ROWS ? 1700
-                    : v->tile_m * v->warp_n < 64 * 64 ? l->products : 1450;
+    uint64_t rate = v->tile_m == MOST_ROWS            ? 1700
+                    : v->tile_m * v->warp_n < 64 * 64 ? l->products
+                                                      : 1450;
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
 }
 
@@ -120,7 +93,7 @@ static uint64_t products_cost(const struct limits *l, const ptxgen_tile *v)
 static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_tile *v)
 {
     uint64_t l2 = whole ? l->l2_whole : l->l2;
-    uint64_t weights = (uint64_t)marlin_tile_n(v) * MARLIN_STEP, codes = weights / 2;
+    uint64_t weights = (uint64_t)v->tile_n * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
     const uint64_t times[] = {codes * 1000000 / l->memory, (codes + activations) * 1000000 / l2,
                               weights * 1000000 / l->weights, products_cost(l, v)};
@@ -134,13 +107,12 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_tile 
  * The additional time of tiles that have a cluster each: half of the sums at 24 bytes a nanosecond.
  * Where clusters share multiprocessors, the work of others hides a part of that.
  */
-static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v,
-                             uint64_t tiles)
+static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, uint64_t tiles)
 {
     const struct limits *l = limits_of(plan, v);
     uint64_t clusters = plan->target.multiprocessors * v->ctas / v->cluster;
     uint64_t steps = marlin_steps(&plan->spec) / v->cluster;
-    uint64_t sums = (uint64_t)marlin_tile_n(v) * v->tile_m * 4 / 2 * 1000 / 24;
+    uint64_t sums = (uint64_t)v->tile_n * v->tile_m * 4 / 2 * 1000 / 24;
     uint64_t end = (l->cluster * 1000 + sums) / v->ctas;
     uint64_t each = steps * step_cost(l, true, v) * v->ctas + end;
     return clusters ? (tiles + clusters - 1) / clusters * each : UINT64_MAX;
@@ -154,7 +126,7 @@ static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *
 static uint64_t empty_cost(const ptxgen_tile *v, uint64_t m)
 {
     enum { HALF_EMPTY = 1000000, THIRD_EMPTY = 4000000, ROWS = 48 };
-    bool slow = v->kind == PTXGEN_BULK || v->cluster;
+    bool slow = v->kind == PTXGEN_BULK || v->cluster > 1;
     if (v->tile_m == ROWS && m <= ROWS / 3 * 2)
         return THIRD_EMPTY;
     return slow && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
@@ -176,7 +148,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, uint6
     const struct limits *l = limits_of(plan, v);
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors * v->ctas;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
-    if (v->cluster)
+    if (v->cluster > 1)
         return cluster_cost(plan, v, tiles) + empty_cost(v, m);
     bool whole = gemm_deals_whole(tiles, (uint32_t)ctas);
     uint64_t step = step_cost(l, whole, v) * v->ctas + beside_cost(l, whole, v),
@@ -194,78 +166,38 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, uint6
  * Candidates, in the order of their tokens. Of the candidates with equally many tokens the cheapest
  * is used, and of equally cheap ones the first.
  */
-static const struct candidate {
-    uint8_t tile_m, warp_n, wn, wk, stages, steps, ctas, pass_m, kind, cluster;
-} candidates[] = {
-    {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .steps = 2, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 32, .wn = 2, .wk = 4, .stages = 6, .steps = 2, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .stages = 5, .steps = 2, .pass_m = 8},
-    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
-     .wk = 2, .stages = 4, .steps = 2, .pass_m = 8},
-    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
-     .wk = 2, .stages = 8, .steps = 1, .pass_m = 8},
-    {.kind = PTXGEN_BULK, .tile_m = 8, .warp_n = 32, .wn = 2,
-     .wk = 8, .stages = 5, .steps = 1, .pass_m = 8},
-    {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 16},
-    {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 16},
-    {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 16},
-    {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 16},
-    {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .stages = 4, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 7,
-     .wk = 2, .stages = 5, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1,
-     .wk = 4, .stages = 5, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2,
-     .wk = 4, .stages = 4, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_BULK, .tile_m = 16, .warp_n = 32, .wn = 1,
-     .wk = 8, .stages = 6, .steps = 1, .pass_m = 16},
-    {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
-    {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
-    {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 32},
-    {.tile_m = 64, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
-    {.tile_m = 64, .warp_n = 32, .wn = 4, .wk = 2, .pass_m = 32},
-    {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
-    {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
-    {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
-     .wk = 1, .steps = 2, .ctas = 2, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 12,
-     .wk = 1, .stages = 8, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 48, .warp_n = 16, .wn = 16,
-     .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
-     .wk = 1, .steps = 2, .pass_m = 32},
-    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16,
-     .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
-     .wk = 1, .steps = 2, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
-     .wk = 1, .stages = 5, .steps = 2, .ctas = 2, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 4,
-     .wk = 2, .stages = 8, .steps = 2, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
-     .wk = 1, .steps = 2, .pass_m = 64, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
-     .wk = 2, .stages = 4, .steps = 2, .pass_m = 64, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 16,
-     .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 8,
-     .wk = 1, .pass_m = 16, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8,
-     .wk = 1, .pass_m = 32, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
-     .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 12, .wk = 1, .pass_m = 16},
-    {.kind = PTXGEN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 8,
-     .wk = 1, .pass_m = 16, .cluster = 2},
-    {.kind = PTXGEN_WGMMA, .tile_m = 192, .warp_n = 16, .wn = 8,
-     .wk = 1, .pass_m = 16, .cluster = 2},
+#define TILE(KIND, M, N, WN, WK, STAGES, STEPS, CTAS, PASS_M, CLUSTER)                             \
+    {                                                                                              \
+        .kind = PTXGEN_##KIND, .tile_m = M, .warp_n = N, .wn = WN, .wk = WK, .stages = STAGES,     \
+        .steps = STEPS, .ctas = CTAS, .pass_m = PASS_M, .cluster = CLUSTER                         \
+    }
+static const ptxgen_tile candidates[] = {
+    /* kind, tile_m, warp_n, wn, wk, stages (0: as many as fit), steps, ctas, pass_m, cluster */
+    TILE(MMA, 8, 64, 2, 4, 0, 1, 1, 8, 1),       TILE(MMA, 8, 64, 1, 8, 0, 1, 1, 8, 1),
+    TILE(MMA, 8, 32, 1, 8, 0, 1, 1, 8, 1),       TILE(MMA, 8, 32, 7, 2, 0, 1, 1, 8, 1),
+    TILE(MMA, 8, 64, 2, 4, 0, 2, 1, 8, 1),       TILE(MMA, 8, 32, 2, 4, 6, 2, 1, 8, 1),
+    TILE(MMA, 8, 32, 7, 2, 5, 2, 1, 8, 1),       TILE(BULK, 8, 32, 7, 2, 4, 2, 1, 8, 1),
+    TILE(BULK, 8, 32, 7, 2, 8, 1, 1, 8, 1),      TILE(BULK, 8, 32, 2, 8, 5, 1, 1, 8, 1),
+    TILE(MMA, 16, 64, 2, 4, 0, 1, 1, 16, 1),     TILE(MMA, 16, 64, 1, 8, 0, 1, 1, 16, 1),
+    TILE(MMA, 16, 32, 1, 8, 0, 1, 1, 16, 1),     TILE(MMA, 16, 32, 7, 2, 0, 1, 1, 16, 1),
+    TILE(MMA, 16, 32, 7, 2, 4, 2, 1, 16, 1),     TILE(BULK, 16, 32, 7, 2, 5, 2, 1, 16, 1),
+    TILE(BULK, 16, 64, 1, 4, 5, 2, 1, 16, 1),    TILE(BULK, 16, 32, 2, 4, 4, 2, 1, 16, 1),
+    TILE(BULK, 16, 32, 1, 8, 6, 1, 1, 16, 1),    TILE(MMA, 32, 64, 4, 2, 0, 1, 1, 32, 1),
+    TILE(MMA, 32, 32, 2, 4, 0, 1, 1, 32, 1),     TILE(MMA, 32, 32, 1, 8, 0, 1, 1, 32, 1),
+    TILE(MMA, 64, 64, 4, 2, 0, 1, 1, 32, 1),     TILE(MMA, 64, 32, 4, 2, 0, 1, 1, 32, 1),
+    TILE(MMA, 64, 32, 2, 4, 0, 1, 1, 32, 1),     TILE(MMA, 128, 32, 8, 1, 0, 1, 1, 32, 1),
+    TILE(MMA, 128, 32, 4, 1, 0, 1, 1, 32, 1),    TILE(WGMMA, 32, 16, 8, 1, 0, 2, 2, 16, 1),
+    TILE(WGMMA, 32, 16, 12, 1, 8, 2, 1, 16, 1),  TILE(WGMMA, 48, 16, 16, 1, 0, 2, 1, 16, 1),
+    TILE(WGMMA, 64, 16, 8, 1, 0, 2, 1, 32, 1),   TILE(WGMMA, 64, 16, 16, 1, 0, 2, 1, 16, 1),
+    TILE(WGMMA, 32, 16, 8, 1, 0, 2, 1, 32, 2),   TILE(WGMMA, 32, 16, 8, 1, 5, 2, 2, 32, 2),
+    TILE(WGMMA, 32, 16, 4, 2, 8, 2, 1, 32, 2),   TILE(WGMMA, 64, 16, 8, 1, 0, 2, 1, 64, 2),
+    TILE(WGMMA, 64, 16, 4, 2, 4, 2, 1, 64, 2),   TILE(WGMMA, 96, 16, 16, 1, 0, 2, 1, 16, 1),
+    TILE(WGMMA, 96, 16, 8, 1, 0, 1, 1, 16, 2),   TILE(WGMMA, 128, 16, 8, 1, 0, 1, 1, 32, 1),
+    TILE(WGMMA, 128, 16, 8, 1, 0, 1, 1, 32, 2),  TILE(WGMMA, 128, 16, 16, 1, 0, 2, 1, 16, 1),
+    TILE(WGMMA, 160, 16, 12, 1, 0, 1, 1, 16, 1), TILE(WGMMA, 160, 16, 8, 1, 0, 1, 1, 16, 2),
+    TILE(WGMMA, 192, 16, 8, 1, 0, 1, 1, 16, 2),
 };
+#undef TILE
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
 static bool has_small_groups(const ptxgen_marlin_spec *s)
@@ -282,7 +214,7 @@ static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     enum { ROWS = 32, LEAST_STEPS = 64 };
     return has_small_groups(s) && marlin_is_wgmma(v) && v->tile_m <= ROWS && v->ctas == 1 &&
-           v->wk == 1 && marlin_steps(s) / marlin_cluster(v) >= LEAST_STEPS;
+           v->wk == 1 && marlin_steps(s) / v->cluster >= LEAST_STEPS;
 }
 
 /*
@@ -304,38 +236,28 @@ static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
     return !marlin_has_producer(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
 }
 
-static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_tile *v)
+static bool adapt(const void *of, ptxgen_tile *v)
 {
-    const struct candidate *c = &candidates[i];
-    *v = (ptxgen_tile){.tile_m = c->tile_m,
-                                 .warp_n = c->warp_n,
-                                 .wn = c->wn,
-                                 .wk = c->wk,
-                                 .stages = c->stages,
-                                 .steps = c->steps,
-                                 .ctas = c->ctas ? c->ctas : 1,
-                                 .pass_m = c->pass_m,
-                                 .kind = c->kind,
-                                 .cluster = c->cluster};
-    uint32_t sharing = marlin_has_producer(v) ? v->wk * marlin_cluster(v) : 1; /* that divide K */
-    if (wants_long_stages(&plan->spec, v) &&
-        marlin_steps(&plan->spec) % (2 * v->steps * sharing) == 0) {
+    const ptxgen_marlin_plan *plan = of;
+    const ptxgen_marlin_spec *s = &plan->spec;
+    uint32_t asked = v->steps, sharing = marlin_has_producer(v) ? v->wk * v->cluster : 1;
+    if (wants_long_stages(s, v) && marlin_steps(s) % (2 * v->steps * sharing) == 0) {
         v->steps *= 2;
         v->stages /= 2;
     }
-    if (!v->steps || marlin_steps(&plan->spec) % (v->steps * sharing))
+    if (marlin_steps(s) % (v->steps * sharing))
         v->steps = 1;
     bool wgmma = marlin_has_wgmma(&plan->target);
-    if (is_too_wide(&plan->spec, v) || is_spilled(plan, v))
+    if (is_too_wide(s, v) || is_spilled(plan, v))
         return false;
     if (marlin_has_producer(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
     bool follows = !marlin_has_producer(v) || v->tile_m == 8; /* has a candidate of fewer steps */
-    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < c->steps && follows))
+    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < asked && follows))
         return false;
-    if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))
-        return false;
-    return complete(&plan->spec, &plan->target, v);
+    if (marlin_gated(s) && v->tile_n % MARLIN_STRIP)
+        return false; /* gate and up must be in the same tile */
+    return marlin_steps(s) % sharing == 0 && marlin_halves_fit(s, v);
 }
 
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_tile *v)
@@ -343,46 +265,35 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_tile 
     for (size_t i = 0; i < CANDIDATES; i++) {
         bool fits = candidates[i].tile_m == 8 || !plan->spec.max_m ||
                     candidates[i].tile_m / 2 < plan->spec.max_m;
-        if (fits && make_candidate(plan, i, v) && !index--)
+        if (fits && gemm_adapt(&marlin_planner, plan, &candidates[i], v) && !index--)
             return true;
     }
     return false;
 }
 
-/* The cost of one row of tiles; for the widest tile, which serves any M, the cost of a feature. */
-static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
+/*
+ * The cost of one row of tiles; for the widest tile, which serves any M, the cost of a feature.
+ * Tiles of clusters are not compared with the others.
+ */
+static uint64_t candidate_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
+    const ptxgen_marlin_plan *plan = of;
+    if (v->cluster > 1)
+        return UINT64_MAX;
     if (v->tile_m == MOST_ROWS)
-        return step_cost(limits_of(plan, v), true, v) * MARLIN_STRIP / marlin_tile_n(v);
-    return cost(plan, v, v->tile_m);
-}
-
-static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m,
-                        ptxgen_tile *best)
-{
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < CANDIDATES; i++) {
-        ptxgen_tile v;
-        if (candidates[i].tile_m != tile_m || candidates[i].cluster || !make_candidate(plan, i, &v))
-            continue;
-        uint64_t time = candidate_cost(plan, &v);
-        if (time >= least)
-            continue;
-        least = time;
-        *best = v;
-    }
-    return least != UINT64_MAX;
+        return step_cost(limits_of(plan, v), true, v) * MARLIN_STRIP / v->tile_n;
+    return cost(plan, v, m);
 }
 
 /* Adds all wgmma candidates with so many tokens, or only those of clusters, as variants. */
 static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
-        const struct candidate *c = &candidates[i];
+        const ptxgen_tile *c = &candidates[i];
         ptxgen_tile v;
-        if (c->kind == PTXGEN_WGMMA && c->tile_m == tile_m && (c->cluster || !clusters) &&
-            make_candidate(plan, i, &v))
-            plan->variants[plan->variant_count++] = v;
+        if (c->kind == PTXGEN_WGMMA && c->tile_m == tile_m && (c->cluster > 1 || !clusters) &&
+            gemm_adapt(&marlin_planner, plan, c, &v))
+            gemm_add(&marlin_planner, plan, &v);
     }
 }
 
@@ -447,109 +358,74 @@ static void leave_out(ptxgen_marlin_plan *plan)
     plan->variant_count = kept;
 }
 
-static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
+static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 {
+    ptxgen_marlin_plan *plan = of;
     uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
     bool wgmma = marlin_has_wgmma(&plan->target);
     uint32_t widest = wgmma ? MOST_ROWS / 2 : MOST_ROWS;
+    (void)err;
     for (uint32_t tile_m = 8, served = 0; tile_m <= MOST_WGMMA_ROWS && served < most; tile_m += 8) {
         uint32_t before = plan->variant_count;
         bool one = tile_m <= widest && !(tile_m & (tile_m - 1));
-        if (one && choose_tile(plan, tile_m, &plan->variants[plan->variant_count]))
-            plan->variant_count++;
+        if (one)
+            gemm_add_cheapest(&marlin_planner, plan, GEMM_AMONG(candidates, tile_m, tile_m),
+                              tile_m);
         if (wgmma)
             add_all(plan, tile_m, one);
         if (plan->variant_count > before)
             served = tile_m;
     }
-    if (!plan->variant_count)
-        return plan_no_tile("marlin", &plan->target, err);
-    if (wgmma)
+    if (wgmma && plan->variant_count)
         leave_out(plan);
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec, const ptxgen_target *target,
-                                      ptxgen_marlin_plan *plan, ptxgen_error *err)
-{
-    if (!spec || !target || !plan)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: spec, target and plan must be given");
-    ptxgen_status status = marlin_check_spec(spec, err);
-    if (status == PTXGEN_OK)
-        status = plan_check_target("marlin", target, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memset(plan, 0, sizeof *plan);
-    plan->spec = *spec;
-    plan->target = *target;
-    return choose_tiles(plan, err);
-}
-
-/* A few tokens more than a tile has may be cheaper in two tiles than in half of a larger tile. */
-const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m)
-{
-    if (!marlin_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
-        return NULL;
-    for (uint32_t i = 0; i < plan->tuned_count; i++)
-        if (m <= plan->tuned[i].to_m)
-            return &plan->variants[plan->tuned[i].variant];
-    const ptxgen_tile *best = NULL;
-    uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < plan->variant_count; i++) {
-        uint64_t time = cost(plan, &plan->variants[i], m < INT32_MAX ? m : INT32_MAX);
-        if (time < least) {
-            least = time;
-            best = &plan->variants[i];
-        }
-    }
-    return best;
-}
-
 /*
- * The names of entries by kind, tokens, features and clusters; 0 stands for any number. `clusters`
- * is ten times the CTAs of a cluster plus the CTAs of a multiprocessor.
+ * The names of entries by kind, tokens, features, CTAs of a cluster and CTAs of a multiprocessor; 0
+ * stands for any number.
  */
 static const struct {
-    uint8_t kind, tile_m, clusters;
+    uint8_t kind, tile_m;
     uint16_t tile_n;
+    uint8_t cluster, ctas;
     char name[27];
 } entries[] = {
-    {PTXGEN_WGMMA, 32, 21, 64, "marlin_wgmma_m32_n64_c2"},
-    {PTXGEN_WGMMA, 64, 21, 64, "marlin_wgmma_m64_n64_c2"},
-    {PTXGEN_WGMMA, 32, 0, 128, "marlin_wgmma_m32_n128"},
-    {PTXGEN_WGMMA, 32, 21, 128, "marlin_wgmma_m32_n128_c2"},
-    {PTXGEN_WGMMA, 32, 22, 128, "marlin_wgmma_m32_n128_c2x2"},
-    {PTXGEN_WGMMA, 32, 0, 192, "marlin_wgmma_m32_n192"},
-    {PTXGEN_WGMMA, 48, 0, 256, "marlin_wgmma_m48_n256"},
-    {PTXGEN_WGMMA, 64, 0, 128, "marlin_wgmma_m64_n128"},
-    {PTXGEN_WGMMA, 64, 21, 128, "marlin_wgmma_m64_n128_c2"},
-    {PTXGEN_WGMMA, 64, 0, 256, "marlin_wgmma_m64_n256"},
-    {PTXGEN_WGMMA, 96, 0, 256, "marlin_wgmma_m96_n256"},
-    {PTXGEN_WGMMA, 96, 21, 128, "marlin_wgmma_m96_n128_c2"},
-    {PTXGEN_WGMMA, 128, 0, 128, "marlin_wgmma_m128_n128"},
-    {PTXGEN_WGMMA, 128, 21, 128, "marlin_wgmma_m128_n128_c2"},
-    {PTXGEN_WGMMA, 128, 0, 256, "marlin_wgmma_m128_n256"},
-    {PTXGEN_WGMMA, 160, 0, 192, "marlin_wgmma_m160_n192"},
-    {PTXGEN_WGMMA, 160, 21, 128, "marlin_wgmma_m160_n128_c2"},
-    {PTXGEN_WGMMA, 192, 21, 128, "marlin_wgmma_m192_n128_c2"},
-    {PTXGEN_WGMMA, 0, 0, 0, "marlin_wgmma"},
-    {PTXGEN_BULK, 8, 0, 0, "marlin_bulk_m8"},
-    {PTXGEN_BULK, 16, 0, 0, "marlin_bulk_m16"},
-    {PTXGEN_BULK, 0, 0, 0, "marlin_bulk"},
-    {PTXGEN_MMA, 8, 0, 0, "marlin_m8"},
-    {PTXGEN_MMA, 16, 0, 0, "marlin_m16"},
-    {PTXGEN_MMA, 32, 0, 0, "marlin_m32"},
-    {PTXGEN_MMA, 64, 0, 0, "marlin_m64"},
-    {PTXGEN_MMA, 128, 0, 0, "marlin_m128"},
+    {PTXGEN_WGMMA, 32, 64, 2, 1, "marlin_wgmma_m32_n64_c2"},
+    {PTXGEN_WGMMA, 64, 64, 2, 1, "marlin_wgmma_m64_n64_c2"},
+    {PTXGEN_WGMMA, 32, 128, 1, 0, "marlin_wgmma_m32_n128"},
+    {PTXGEN_WGMMA, 32, 128, 2, 1, "marlin_wgmma_m32_n128_c2"},
+    {PTXGEN_WGMMA, 32, 128, 2, 2, "marlin_wgmma_m32_n128_c2x2"},
+    {PTXGEN_WGMMA, 32, 192, 1, 0, "marlin_wgmma_m32_n192"},
+    {PTXGEN_WGMMA, 48, 256, 1, 0, "marlin_wgmma_m48_n256"},
+    {PTXGEN_WGMMA, 64, 128, 1, 0, "marlin_wgmma_m64_n128"},
+    {PTXGEN_WGMMA, 64, 128, 2, 1, "marlin_wgmma_m64_n128_c2"},
+    {PTXGEN_WGMMA, 64, 256, 1, 0, "marlin_wgmma_m64_n256"},
+    {PTXGEN_WGMMA, 96, 256, 1, 0, "marlin_wgmma_m96_n256"},
+    {PTXGEN_WGMMA, 96, 128, 2, 1, "marlin_wgmma_m96_n128_c2"},
+    {PTXGEN_WGMMA, 128, 128, 1, 0, "marlin_wgmma_m128_n128"},
+    {PTXGEN_WGMMA, 128, 128, 2, 1, "marlin_wgmma_m128_n128_c2"},
+    {PTXGEN_WGMMA, 128, 256, 1, 0, "marlin_wgmma_m128_n256"},
+    {PTXGEN_WGMMA, 160, 192, 1, 0, "marlin_wgmma_m160_n192"},
+    {PTXGEN_WGMMA, 160, 128, 2, 1, "marlin_wgmma_m160_n128_c2"},
+    {PTXGEN_WGMMA, 192, 128, 2, 1, "marlin_wgmma_m192_n128_c2"},
+    {PTXGEN_WGMMA, 0, 0, 0, 0, "marlin_wgmma"},
+    {PTXGEN_BULK, 8, 0, 0, 0, "marlin_bulk_m8"},
+    {PTXGEN_BULK, 16, 0, 0, 0, "marlin_bulk_m16"},
+    {PTXGEN_BULK, 0, 0, 0, 0, "marlin_bulk"},
+    {PTXGEN_MMA, 8, 0, 0, 0, "marlin_m8"},
+    {PTXGEN_MMA, 16, 0, 0, 0, "marlin_m16"},
+    {PTXGEN_MMA, 32, 0, 0, 0, "marlin_m32"},
+    {PTXGEN_MMA, 64, 0, 0, 0, "marlin_m64"},
+    {PTXGEN_MMA, 128, 0, 0, 0, "marlin_m128"},
 };
 
 static bool is_entry_of(size_t i, const ptxgen_tile *v)
 {
-    uint32_t clusters = v->cluster ? 10 * v->cluster + v->ctas : 0;
     return entries[i].kind == v->kind && (!entries[i].tile_m || entries[i].tile_m == v->tile_m) &&
-           (!entries[i].tile_n ||
-            (entries[i].tile_n == marlin_tile_n(v) && entries[i].clusters == clusters));
+           (!entries[i].tile_n || entries[i].tile_n == v->tile_n) &&
+           (!entries[i].cluster || entries[i].cluster == v->cluster) &&
+           (!entries[i].ctas || entries[i].ctas == v->ctas);
 }
 
 const char *ptxgen_marlin_entry(const ptxgen_tile *variant)
@@ -562,37 +438,72 @@ const char *ptxgen_marlin_entry(const ptxgen_tile *variant)
     return entries[i].name;
 }
 
-/* ---- a launch's division of work ---- */
+/* ---- launches ---- */
 
-ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_tile *v,
-                              uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err)
+/*
+ * A few tokens more than a tile has may be cheaper in two tiles than in half of a larger tile.
+ * Where M was tuned, the variant that was measured is the only one.
+ */
+static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
-    uint32_t stages = marlin_stages_along_k(&plan->spec, v);
-    uint32_t ctas = plan->target.multiprocessors * v->ctas;
-    if (m > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: m = %llu tokens are more than a launch takes, %d",
-                           (unsigned long long)m, INT32_MAX);
-    uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
-    if (tiles * stages > UINT32_MAX)
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_UNSUPPORTED,
-            "marlin: m = %llu tokens with K = %u, N = %u are %llu stages, more than 2^32",
-            (unsigned long long)m, plan->spec.k, plan->spec.n,
-            (unsigned long long)(tiles * stages));
-    struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};
-    if (v->cluster) /* each cluster has one tile, whatever the number of multiprocessors */
-        s.tiles = gemm_deal(tiles, stages, (uint32_t)tiles, true);
-    else
-        s.tiles = gemm_make_schedule(tiles, stages, ctas);
-    uint32_t early = marlin_early_stages(stages, v);
-    if (s.tiles.divides && early && tiles < ctas && tiles * (stages - early) >= ctas)
-        s.tiles = gemm_deal_early(tiles, stages, early, ctas);
-    s.gathered = s.partials;
-    if (s.tiles.divides) {
-        s.gathered += s.tiles.grid * gemm_partials_bytes(marlin_threads(v), marlin_fragments(v));
-        s.workspace_bytes = s.gathered;
-    }
-    *schedule = s;
-    return PTXGEN_OK;
+    const ptxgen_marlin_plan *plan = of;
+    for (uint32_t i = 0; i < plan->tuned_count; i++)
+        if (m <= plan->tuned[i].to_m)
+            return v == &plan->variants[plan->tuned[i].variant] ? 0 : UINT64_MAX;
+    return cost(plan, v, m);
 }
+
+static struct gemm_work work(const void *of, const ptxgen_tile *v)
+{
+    const ptxgen_marlin_spec *s = &((const ptxgen_marlin_plan *)of)->spec;
+    return (struct gemm_work){marlin_tiles_n(s, v), marlin_stages_along_k(s, v), v->cluster,
+                              gemm_partials_bytes(marlin_threads(v), marlin_fragments(v))};
+}
+
+static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
+                                 uint32_t stages, uint32_t units)
+{
+    (void)of;
+    if (v->cluster > 1) /* each cluster has one tile, whatever the number of multiprocessors */
+        return gemm_deal(tiles, stages, (uint32_t)tiles, true);
+    struct gemm_schedule s = gemm_make_schedule(tiles, stages, units);
+    uint32_t early = marlin_early_stages(stages, v);
+    if (s.divides && early && tiles < units && tiles * (stages - early) >= units)
+        return gemm_deal_early(tiles, stages, early, units);
+    return s;
+}
+
+static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
+{
+    return marlin_check_spec(spec, err);
+}
+
+static bool is_plan(const void *plan)
+{
+    return marlin_is_plan(plan);
+}
+
+const struct gemm_planner marlin_planner = {
+    GEMM_PLANNER_MEMBERS(marlin),
+    .is_plan = is_plan,
+    .check_spec = check_spec,
+    .choose_tiles = choose_tiles,
+    .defaults = {.wm = 1, .wk = 1, .steps = 1, .ctas = 1, .cluster = 1},
+    .most_kind = PTXGEN_BULK,
+    .least_stages = 3,
+    .most_stages = {8, 12, 12},
+    .least_pass_m = 8,
+    .derive = derive,
+    .adapt = adapt,
+    .shared_bytes = shared_bytes,
+    .candidate_cost = candidate_cost,
+    .cost = variant_cost,
+    .check_tile = marlin_check_tile,
+    .most_ctas = MARLIN_MOST_CTAS,
+    .work = work,
+    .deal = deal,
+    .describe = marlin_describe,
+};
+GEMM_MAKE_PLAN(marlin, marlin_planner)
+GEMM_CHOOSE(marlin, marlin_planner)
+GEMM_LAUNCHES(marlin, marlin_planner)

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles of the caller's choice, the family's table for tuning, and the size of a launch. */
-#include "../plan.h"
+/* Tiles of the caller's choice, and the family's table for tuning. */
 #include "emit.h"
 
 #include <string.h>
 
 enum { MOST_THREADS = 1024 };
 
-static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
+static ptxgen_status check_numbers(const ptxgen_tile *v, ptxgen_error *err)
 {
     bool wgmma = marlin_is_wgmma(v);
     const struct plan_number numbers[] = {
         {"tile_m", v->tile_m, 8, wgmma ? 256 : 128, !wgmma},
+        {"wm", v->wm, 1, 1, false},
         {"warp_n", v->warp_n, wgmma ? 16 : 32, wgmma ? 32 : 64, true},
         {"wn", v->wn, wgmma ? 4 : 1, wgmma ? 16 : 32, false},
         {"wk", v->wk, 1, wgmma ? 4 : 32, true},
-        {"stages", v->stages, 3, 16, false},
         {"steps", v->steps, 1, 4, true},
         {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false},
         {"pass_m", v->pass_m, 8, v->tile_m, !wgmma},
@@ -37,12 +36,14 @@ static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
     if (wgmma && v->wn / MARLIN_WARPGROUP * v->ctas > MARLIN_MOST_CTAS) /* flags, see layout.h */
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
-                           "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
-    if (v->cluster && (!marlin_has_producer(v) || v->cluster < 2 || v->cluster > GEMM_SUMS_CTAS ||
-                       (v->cluster & (v->cluster - 1))))
+                           "multiprocessor",
+                           v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
+    if (v->cluster > 1 &&
+        (!marlin_has_producer(v) || v->cluster > GEMM_SUMS_CTAS || (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, "
-                           "else none", v->cluster);
+                           "else none",
+                           v->cluster);
     if (marlin_cta_threads(v) > MOST_THREADS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u times %u warps are more than the %d threads of a CTA", v->wn,
@@ -50,55 +51,50 @@ static ptxgen_status check_tile(const ptxgen_tile *v, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *tile,
-                                     ptxgen_error *err)
+ptxgen_status marlin_check_tile(const void *of, ptxgen_tile *v, ptxgen_error *err)
 {
-    if (!marlin_is_plan(plan) || !tile)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a plan that was made, and a tile, must be given");
-    ptxgen_status status = check_tile(tile, err);
+    const ptxgen_marlin_plan *plan = of;
+    ptxgen_status status = check_numbers(v, err);
     if (status != PTXGEN_OK)
         return status;
-    ptxgen_tile v = *tile;
-    uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
+    uint32_t steps = v->steps * v->wk * v->cluster;
     bool whole = marlin_steps(&plan->spec) % steps == 0;
-    if (marlin_has_producer(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
+    if (marlin_has_producer(v) && (!marlin_has_wgmma(&plan->target) || !whole))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "marlin: a tile copied in bulk is for sm_90a, and for whole stages of %u "
             "along K",
             steps * MARLIN_STEP);
-    if (!marlin_exchange_fits(&plan->target, &v))
+    if (!marlin_exchange_fits(&plan->target, v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "marlin: clusters of two CTAs are for PTX 8.1, and the target's is %d.%d",
             plan->target.ptx.max_ptx / 10, plan->target.ptx.max_ptx % 10);
-    if (!marlin_halves_fit(&plan->spec, &v))
+    if (!marlin_halves_fit(&plan->spec, v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_INVALID_ARGUMENT,
             "marlin: tiles of %u features, half strips copied in bulk, do not end with "
             "the %u strips of N",
-            marlin_tile_n(&v), marlin_strips(&plan->spec));
-    v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
-    v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
-    uint32_t limit = plan_shared_limit(&plan->target, v.ctas);
-    if (v.shared_bytes > limit)
-        return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
-                           "marlin: the tile takes %u bytes of shared memory, but a CTA has %u",
-                           v.shared_bytes, limit);
-    memset(plan->variants, 0, sizeof plan->variants);
-    plan->variants[0] = v;
-    plan->variant_count = 1;
-    memset(plan->tuned, 0, sizeof plan->tuned);
-    plan->tuned_count = 0;
+            v->tile_n, marlin_strips(&plan->spec));
     return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *tile,
+                                     ptxgen_error *err)
+{
+    ptxgen_status status = gemm_use_tile(&marlin_planner, plan, tile, err);
+    if (status == PTXGEN_OK) {
+        memset(plan->tuned, 0, sizeof plan->tuned);
+        plan->tuned_count = 0;
+    }
+    return status;
 }
 
 /* ---- tiles that were measured ---- */
 
 /* The numbers by which the table says a tile. */
-static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
-                                    "steps",  "ctas",   "pass_m", "kind", "cluster", NULL};
+static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",      "stages", "steps",
+                                    "ctas",   "pass_m", "kind", "cluster", NULL};
 enum { NUMBERS_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
 _Static_assert(NUMBERS_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a range holds them");
 
@@ -133,8 +129,7 @@ static ptxgen_status find_candidate(const ptxgen_marlin_plan *plan, const ptxgen
 }
 
 /* The index of the variant that has the same entry as `v`; `count` if there is none. */
-static uint32_t find_entry(const ptxgen_tile *variants, uint32_t count,
-                           const ptxgen_tile *v)
+static uint32_t find_entry(const ptxgen_tile *variants, uint32_t count, const ptxgen_tile *v)
 {
     uint32_t i = 0;
     while (i < count && strcmp(ptxgen_marlin_entry(&variants[i]), ptxgen_marlin_entry(v)) != 0)
@@ -149,15 +144,14 @@ static void add_variant(ptxgen_marlin_plan *plan, const ptxgen_tile *v)
     for (; at > 0; at--) {
         const ptxgen_tile *before = &plan->variants[at - 1];
         if (before->tile_m < v->tile_m ||
-            (before->tile_m == v->tile_m && marlin_tile_n(before) <= marlin_tile_n(v)))
+            (before->tile_m == v->tile_m && before->tile_n <= v->tile_n))
             break;
         plan->variants[at] = *before;
     }
     plan->variants[at] = *v;
 }
 
-static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *v,
-                              ptxgen_error *err)
+static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptxgen_error *err)
 {
     uint32_t at = find_entry(plan->variants, plan->variant_count, v);
     if (at < plan->variant_count && memcmp(&plan->variants[at], v, sizeof *v) == 0)
@@ -208,23 +202,3 @@ static ptxgen_status use_ranges(void *tuned, const ptxgen_tuned_range *ranges, s
 }
 
 const ptxgen_tiling marlin_tiling = {.names = names, .candidate = candidate, .use = use_ranges};
-
-/* ---- launches ---- */
-
-ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t *ctas,
-                                 ptxgen_error *err)
-{
-    if (!marlin_is_plan(plan) || !ctas)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a plan that was made, and ctas, must be given");
-    const ptxgen_tile *v = ptxgen_marlin_choose(plan, m);
-    struct marlin_schedule schedule = {.partials = 0};
-    ptxgen_status status = PTXGEN_OK;
-    if (v)
-        status = marlin_schedule(plan, v, m, &schedule, err);
-    else if (m)
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                             "marlin: no variant serves m = %llu", (unsigned long long)m);
-    *ctas = v ? schedule.tiles.grid * marlin_cluster(v) : 0;
-    return status;
-}

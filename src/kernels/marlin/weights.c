@@ -51,7 +51,7 @@ uint32_t marlin_stage_groups(const ptxgen_marlin_spec *s, uint32_t steps)
 
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    uint32_t steps = v->wk * v->steps * marlin_cluster(v);
+    uint32_t steps = v->wk * v->steps * v->cluster;
     return (marlin_steps(s) + steps - 1) / steps;
 }
 
@@ -91,7 +91,7 @@ static bool steps_have_tail(const struct marlin_product *q)
 
 static bool strips_have_tail(const struct marlin_product *q)
 {
-    return marlin_strips(q->spec) * MARLIN_STRIP % marlin_tile_n(q->v) != 0;
+    return marlin_strips(q->spec) * MARLIN_STRIP % q->v->tile_n != 0;
 }
 
 static bool is_half_strip(const struct marlin_product *q)

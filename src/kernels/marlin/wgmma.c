@@ -456,7 +456,7 @@ static void begin_consumer(struct gemm *g)
 static void end_consumer(struct gemm *g)
 {
     const ptxgen_tile *v = marlin_of(g)->v;
-    if (!v->cluster || marlin_exchanges(v))
+    if (v->cluster == 1 || marlin_exchanges(v))
         return;
     ptx_barrier_cluster_arrive_relaxed(g->k);
     ptx_barrier_cluster_wait(g->k);

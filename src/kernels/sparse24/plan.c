@@ -418,7 +418,8 @@ const struct gemm_planner sparse24_planner = {
     .describe = describe,
 };
 GEMM_MAKE_PLAN(sparse24, sparse24_planner)
-GEMM_TILES(sparse24, sparse24_planner)
+GEMM_USE_TILE(sparse24, sparse24_planner)
+GEMM_CHOOSE(sparse24, sparse24_planner)
 
 ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m, uint32_t *ctas,
                                    ptxgen_error *err)
