@@ -84,6 +84,8 @@ static struct launch_entry inflate(const ptxgen_sparse24_plan *plan, uint64_t pa
 static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
                                    struct launch_list *to, ptxgen_error *err)
 {
+    if (dense_entry(&plan->dense, a->m) < 0)
+        return family_refuse_m("sparse24", a->m, plan->spec.max_m, err);
     ptxgen_dense_args dense = {.m = a->m,
                                .x = a->x,
                                .w = CHUNK, /* aligned, wherever it will be */
