@@ -123,9 +123,9 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
                                                ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, to measure it: its tile_m, tile_n (0: the most even
- * division of N that fits), warps, stages (0: all that fit), fused, cluster (0: 1) and kind are
- * used, and the other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number
+ * Makes `tile` the plan's only variant, to measure it: its kind, tile_m, tile_n (0: the most even
+ * division of N that fits), wn, wm and wk (0: 1, with wgmma what suits the tile), stages (0: all
+ * that fit), fused and cluster (0: 1) are used, and the other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number
  * out of its range, PTXGEN_ERROR_UNSUPPORTED for a cluster or a kind that the target or a size does
  * not allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */

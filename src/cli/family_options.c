@@ -66,17 +66,16 @@ static void list_rows(const struct option_row *rows, unsigned rule, char *list, 
 
 /* ---- parsing ---- */
 
-static void read_tile(struct argp_state *state, const char *text, const struct tile_member *members,
+static void read_tile(struct argp_state *state, const char *text, const char *const *members,
                       struct family_options *o)
 {
     enum { MOST = 31 };
     char *names[MOST + 1] = {NULL};
     uint32_t *places[MOST];
     o->tile = (ptxgen_tile){0};
-    for (int i = 0; i < MOST && members[i].name; i++) {
-        names[i] = (char *)(uintptr_t)members[i].name;
-        places[i] = ptxgen_tile_member(&o->tile, members[i].name);
-        *places[i] = members[i].value;
+    for (int i = 0; i < MOST && members[i]; i++) {
+        names[i] = (char *)(uintptr_t)members[i];
+        places[i] = ptxgen_tile_member(&o->tile, members[i]);
     }
     parse_tile(state, text, names, places);
     o->tile_given = true;

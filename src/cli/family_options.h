@@ -31,20 +31,14 @@ enum {
     OPTION_IN_FILE = 32, /**< of the data: a file needs it */
 };
 
-/** A number of --tile: a member of the tile, and what it is where it is not named. */
-struct tile_member {
-    const char *name;
-    uint32_t value;
-};
-
 /** One option; a table of them ends with one without a name. */
 struct option_row {
     const char *name, *arg, *doc;
     enum option_kind kind;
     size_t at; /**< in the spec, or in the names */
     uint32_t value;
-    const char *const *choices;     /**< NULL-terminated */
-    const struct tile_member *tile; /**< likewise */
+    const char *const *choices; /**< NULL-terminated */
+    const char *const *tile;    /**< the members of a tile that can be named; likewise */
     void (*parse)(struct argp_state *state, const char *text, struct family_options *o);
     unsigned rules;
 };

@@ -71,11 +71,9 @@ int dense_entry(const ptxgen_dense_plan *plan, uint64_t m)
 ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
                          struct launch_list *list, ptxgen_error *err)
 {
-    const ptxgen_tile *v = ptxgen_dense_choose(plan, args->m);
-    if (!v)
-        return family_refuse_m("dense", args->m, plan->spec.max_m, err);
+    const ptxgen_tile *v;
     struct gemm_launch launch;
-    ptxgen_status status = gemm_make_launch(&dense_planner, plan, v, args->m, &launch, err);
+    ptxgen_status status = gemm_find_launch(&dense_planner, plan, args->m, &v, &launch, err);
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_dense_spec *s = &plan->spec;

@@ -109,13 +109,6 @@ ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded,
 
 /* ---- for descriptions ---- */
 
-ptxgen_status family_refuse_m(const char *family, uint64_t m, uint32_t most, ptxgen_error *err)
-{
-    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                       "%s: m = %llu is above the %u tokens that the plan serves", family,
-                       (unsigned long long)m, most);
-}
-
 ptxgen_status family_check_maps(const ptxgen_driver *driver, bool needed, ptxgen_error *err)
 {
     return needed ? ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),

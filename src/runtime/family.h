@@ -60,8 +60,6 @@ ptxgen_status family_launch(const struct family *family, const ptxgen_loaded *lo
 
 /* ---- what families' descriptions are made of ---- */
 
-/* The refusal of more tokens than a plan is for. */
-ptxgen_status family_refuse_m(const char *family, uint64_t m, uint32_t most, ptxgen_error *err);
 /* Refuses a driver that encodes no tensor maps, for plans that need some. */
 ptxgen_status family_check_maps(const ptxgen_driver *driver, bool needed, ptxgen_error *err);
 /* For lines about specs. */

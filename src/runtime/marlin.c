@@ -90,11 +90,9 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 {
     const ptxgen_marlin_plan *p = plan;
     const ptxgen_marlin_args *a = args;
-    const ptxgen_tile *v = ptxgen_marlin_choose(p, a->m);
-    if (!v)
-        return family_refuse_m("marlin", a->m, p->spec.max_m, err);
+    const ptxgen_tile *v;
     struct gemm_launch launch;
-    ptxgen_status status = gemm_make_launch(&marlin_planner, p, v, a->m, &launch, err);
+    ptxgen_status status = gemm_find_launch(&marlin_planner, p, a->m, &v, &launch, err);
     if (status != PTXGEN_OK)
         return status;
     struct launch_rows x = {"x", a->x, a->x_stride, a->m, p->spec.k, ELEMENT};

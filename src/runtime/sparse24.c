@@ -85,7 +85,7 @@ static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxge
                                    struct launch_list *to, ptxgen_error *err)
 {
     if (dense_entry(&plan->dense, a->m) < 0)
-        return family_refuse_m("sparse24", a->m, plan->spec.max_m, err);
+        return gemm_refuse_m(&sparse24_planner, plan, a->m, err);
     ptxgen_dense_args dense = {.m = a->m,
                                .x = a->x,
                                .w = CHUNK, /* aligned, wherever it will be */
@@ -154,11 +154,9 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan, const ptxgen
                                   struct launch_list *to, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &plan->spec;
-    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, a->m);
-    if (!v)
-        return family_refuse_m("sparse24", a->m, s->max_m, err);
+    const ptxgen_tile *v;
     struct gemm_launch launch;
-    ptxgen_status status = gemm_make_launch(&sparse24_planner, plan, v, a->m, &launch, err);
+    ptxgen_status status = gemm_find_launch(&sparse24_planner, plan, a->m, &v, &launch, err);
     if (status != PTXGEN_OK)
         return status;
     struct launch_rows x = {"x", a->x, a->x_stride, a->m, s->k, sparse24_element(s)};

@@ -184,7 +184,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     ptxgen_w8a8_args a = *(const ptxgen_w8a8_args *)args;
     const ptxgen_tile *v = ptxgen_w8a8_choose(p, a.m);
     if (!v)
-        return w8a8_refuse_m(p, a.m, err);
+        return gemm_refuse_m(&w8a8_planner, p, a.m, err);
     struct w8a8_schedule schedule;
     ptxgen_status status = w8a8_schedule(p, v, a.m, &schedule, err);
     if (status != PTXGEN_OK)

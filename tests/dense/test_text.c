@@ -189,7 +189,7 @@ static void ctas_that_divide_k_get_no_second_tile(void **state)
     assert_ok(ptxgen_dense_ctas(&plan, 64, &ctas, &err), &err);
     assert_int_equal(ctas, 128);
     assert_int_equal(ptxgen_dense_ctas(&plan, 65, &ctas, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "no variant serves m = 65");
+    assert_says(&err, "dense: no variant serves m = 65");
 }
 
 /* 16 pairs for 66 clusters: of 256 tokens each has one of its own, of 128 all have a share. */

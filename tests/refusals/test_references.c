@@ -49,7 +49,7 @@ static void dense_reference_takes_rows_that_do_not_overlap(void **state)
     CHANGED(o.w_stride = 15, "dense: the row stride of w, 15, is below its 16 columns");
     CHANGED(o.residual_stride = 23,
             "dense: the row stride of residual, 23, is below its 24 columns");
-    CHANGED(o.m = 3, "dense: no variant serves m = 3");
+    CHANGED(o.m = 3, "dense: m = 3 is above the 2 tokens that the plan serves");
     bias[5] = 0x7C00;
     CHANGED((void)0, "dense: bias[5] is inf, not finite");
 #undef CHANGED

@@ -156,7 +156,7 @@ static void dense_refuses_launches_of_too_many_rows_or_stages(void **state)
     plan.spec.max_m = 7;
     assert_ok(ptxgen_dense_ctas(&plan, 7, &ctas, &err), &err);
     assert_refusal(ptxgen_dense_ctas(&plan, 8, &ctas, &err), &err, INVALID,
-                   "dense: no variant serves m = 8");
+                   "dense: m = 8 is above the 7 tokens that the plan serves");
 }
 
 /* ---- marlin ---- */
@@ -329,7 +329,7 @@ static void marlin_refuses_launches_of_too_many_rows_or_stages(void **state)
     plan.spec.max_m = 7;
     assert_ok(ptxgen_marlin_ctas(&plan, 7, &ctas, &err), &err);
     assert_refusal(ptxgen_marlin_ctas(&plan, 8, &ctas, &err), &err, INVALID,
-                   "marlin: no variant serves m = 8");
+                   "marlin: m = 8 is above the 7 tokens that the plan serves");
 }
 
 static void marlin_refuses_tuned_tiles_that_do_not_go_together(void **state)
@@ -496,7 +496,12 @@ static void sparse24_refuses_launches_of_too_many_rows_or_stages(void **state)
     plan.spec.max_m = 7;
     assert_ok(ptxgen_sparse24_ctas(&plan, 7, &ctas, &err), &err);
     assert_refusal(ptxgen_sparse24_ctas(&plan, 8, &ctas, &err), &err, INVALID,
-                   "sparse24: no variant serves m = 8");
+                   "sparse24: m = 8 is above the 7 tokens that the plan serves");
+    plan = sparse24_plan("sm_80", 64, 64, 1);
+    plan.spec.max_m = plan.dense.spec.max_m = 7;
+    assert_ok(ptxgen_sparse24_ctas(&plan, 7, &ctas, &err), &err);
+    assert_refusal(ptxgen_sparse24_ctas(&plan, 8, &ctas, &err), &err, INVALID,
+                   "sparse24: m = 8 is above the 7 tokens that the plan serves");
 }
 
 /* Clusters have a tile each: 66 of them, with 8 tiles along N. */
@@ -544,6 +549,7 @@ static const ptxgen_tile w8a8_mma = {
     .tile_m = 128, .tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .stages = 3};
 
 #define SET(member, number) CHANGE(ptxgen_tile, member, number)
+#define TILE "w8a8: a tile's "
 #define NO_CTA "w8a8: no CTA of 8 warps holds a tile of "
 #define WARPS " warps along M, N and K in "
 static void w8a8_refuses_each_wrong_number_of_a_tile(void **state)
@@ -568,19 +574,21 @@ static void w8a8_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(wm, 2), SET(wk, 2)},
          INVALID,
          NO_CTA "128 tokens by 128 features for 2 x 2 x 2" WARPS "3 stages, in a cluster of 1"},
-        {{SET(stages, 2)},
-         INVALID,
-         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "2 stages, in a cluster of 1"},
+        {{SET(stages, 2)}, INVALID, TILE "stages is 2, not 3 to 16"},
+        {{SET(stages, 17)}, INVALID, TILE "stages is 17, not 3 to 16"},
+        {{SET(kind, PTXGEN_WGMMA), SET(stages, 21)}, INVALID, TILE "stages is 21, not 3 to 20"},
         {{SET(stages, 4)}, ACCEPTED},
         {{SET(stages, 5)},
          SHARED,
-         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "5 stages, in a cluster of 1"},
+         "w8a8: the tile takes 180736 bytes of shared memory, but a CTA has 166912"},
+        {{SET(ctas, 2)},
+         INVALID,
+         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
+        {{SET(wm, 0), SET(wk, 0), SET(wn, 8), SET(ctas, 0), SET(cluster, 0)}, ACCEPTED},
         {{SET(cluster, 2)},
          UNSUPPORTED,
          NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 2"},
-        {{SET(kind, PTXGEN_WGMMA + 1)},
-         INVALID,
-         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
+        {{SET(kind, PTXGEN_BULK)}, INVALID, TILE "kind is 2, not 0 to 1"},
         {{SET(kind, PTXGEN_WGMMA)},
          UNSUPPORTED,
          NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
@@ -599,14 +607,13 @@ static void w8a8_refuses_launches_of_too_many_tokens_or_stages(void **state)
     assert_ok(ptxgen_w8a8_use_tile(&plan, &w8a8_mma, &err), &err);
     assert_ok(ptxgen_w8a8_ctas(&plan, 16383 * 128, &ctas, &err), &err);
     assert_refusal(ptxgen_w8a8_ctas(&plan, 16383 * 128 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "w8a8: m = 2097025 tokens with K = 65536, N = 65536 are 4294967296 stages of "
-                   "tiles; a launch takes 2^31 tokens and 2^32 stages");
+                   "w8a8: m = 2097025 tokens with N = 65536, K = 65536 are 4294967296 stages, more "
+                   "than 2^32");
     plan.spec.n = plan.spec.k = plan.spec.w_stride = 64;
     plan.variants[0].blocks_n = 1;
     assert_ok(ptxgen_w8a8_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_w8a8_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
-                   "w8a8: m = 2147483648 tokens with K = 64, N = 64 are 16777216 stages of tiles; "
-                   "a launch takes 2^31 tokens and 2^32 stages");
+                   "w8a8: m = 2147483648 tokens are more than a launch takes, 2147483647");
     plan.spec.min_m = 3;
     plan.spec.max_m = 7;
     for (uint32_t m = 3; m <= 7; m += 4)

@@ -6,9 +6,8 @@
 
 static const char *const type_names[] = {"f32", "f16", "bf16", NULL};
 
-static const struct tile_member tile[] = {
-    {"warp_m", 0}, {"warp_n", 64}, {"wm", 1},   {"wn", 1},      {"wk", 1},    {"ctas", 0},
-    {"stages", 0}, {"pass_m", 16}, {"kind", 0}, {"cluster", 0}, {"split", 0}, {0}};
+static const char *const tile[] = {"warp_m", "warp_n", "wm",   "wn",      "wk",    "ctas",
+                                   "stages", "pass_m", "kind", "cluster", "split", NULL};
 
 #define AT(member) offsetof(ptxgen_dense_spec, member)
 static const struct option_row spec_rows[] = {

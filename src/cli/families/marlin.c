@@ -8,9 +8,8 @@
 static const char *const type_names[] = {"f16", "bf16", NULL};
 static const char *const own_activations[] = {"none", "silu", "gelu", "gelu-tanh", NULL};
 
-static const struct tile_member tile[] = {{"tile_m", 0}, {"warp_n", 0},  {"wn", 0},   {"wk", 0},
-                                          {"stages", 0}, {"steps", 0},   {"ctas", 0}, {"pass_m", 0},
-                                          {"kind", 0},   {"cluster", 0}, {0}};
+static const char *const tile[] = {"tile_m", "warp_n", "wn",   "wk",      "stages", "steps",
+                                   "ctas",   "pass_m", "kind", "cluster", NULL};
 
 static void parse_group(struct argp_state *state, const char *text, struct family_options *o)
 {

@@ -7,9 +7,8 @@
 
 static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL};
 
-static const struct tile_member tile[] = {
-    {"tile_m", 0}, {"wm", 1},     {"wn", 1},   {"wk", 1},     {"cluster", 0},
-    {"stages", 0}, {"pass_m", 8}, {"kind", 0}, {"warp_n", 0}, {0}};
+static const char *const tile[] = {"tile_m", "wm",     "wn",   "wk",     "cluster",
+                                   "stages", "pass_m", "kind", "warp_n", NULL};
 
 static void parse_tier(struct argp_state *state, const char *text, struct family_options *o)
 {

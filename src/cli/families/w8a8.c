@@ -7,9 +7,8 @@
 
 static const char *const scale_names[] = {"dynamic", "tensor", "token", NULL};
 
-static const struct tile_member tile[] = {
-    {"tile_m", 0}, {"tile_n", 0}, {"wm", 1},      {"wn", 0},   {"wk", 1},
-    {"stages", 0}, {"fused", 0},  {"cluster", 0}, {"kind", 0}, {0}};
+static const char *const tile[] = {"tile_m", "tile_n", "wm",      "wn",   "wk",
+                                   "stages", "fused",  "cluster", "kind", NULL};
 
 static void parse_types(struct argp_state *state, const char *text, struct family_options *o)
 {

@@ -111,8 +111,7 @@ static ptxgen_status check(const ptxgen_dense_plan *plan, const ptxgen_dense_ope
                                (unsigned long long)arrays[i].columns);
     }
     if (o->m && !ptxgen_dense_choose(plan, o->m))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: no variant serves m = %llu",
-                           (unsigned long long)o->m);
+        return gemm_refuse_m(&dense_planner, plan, o->m, err);
     for (uint32_t n = 0; s->bias && n < s->n; n++) {
         double bias = ptxgen_element_load((ptxgen_element)s->type, o->bias, n);
         if (!isfinite(bias))

@@ -75,14 +75,19 @@ bool gemm_fits(const struct gemm_planner *p, const void *plan, ptxgen_tile *tile
     return tile->shared_bytes <= plan_shared_limit(target_of(p, plan), tile->ctas);
 }
 
-/* Gives the tile as many stages as fit, `most` at most; false where too few fit. */
-static bool fill_stages(const struct gemm_planner *p, const void *plan, uint32_t most,
-                        ptxgen_tile *tile)
+bool gemm_fill_stages(const struct gemm_planner *p, const void *plan, uint32_t most,
+                      ptxgen_tile *tile)
 {
-    for (tile->stages = most; tile->stages >= p->least_stages; tile->stages--)
+    uint32_t fit = p->least_stages - 1, above = (most ? most : p->most_stages[tile->kind]) + 1;
+    while (fit + 1 < above) {
+        tile->stages = (fit + above) / 2;
         if (gemm_fits(p, plan, tile))
-            return true;
-    return false;
+            fit = tile->stages;
+        else
+            above = tile->stages;
+    }
+    tile->stages = fit < p->least_stages ? p->least_stages : fit;
+    return gemm_fits(p, plan, tile) && fit == tile->stages;
 }
 
 bool gemm_adapt(const struct gemm_planner *p, const void *plan, const ptxgen_tile *candidate,
@@ -92,8 +97,8 @@ bool gemm_adapt(const struct gemm_planner *p, const void *plan, const ptxgen_til
     complete(p, tile);
     if (!p->adapt(plan, tile))
         return false;
-    uint32_t most = tile->stages ? tile->stages : p->most_stages[tile->kind];
-    while (!fill_stages(p, plan, most, tile)) {
+    uint32_t most = tile->stages;
+    while (!gemm_fill_stages(p, plan, most, tile)) {
         tile->pass_m /= 2;
         if (!p->least_pass_m || tile->pass_m < p->least_pass_m)
             return false;
@@ -111,11 +116,10 @@ void gemm_add(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile)
         put_variant(p, plan, count, tile);
 }
 
-bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct gemm_choice *choice,
-                       uint64_t m)
+bool gemm_cheapest(const struct gemm_planner *p, const void *plan, const struct gemm_choice *choice,
+                   uint64_t m, ptxgen_tile *tile)
 {
     uint64_t least = UINT64_MAX;
-    ptxgen_tile best;
     for (size_t i = 0; i < choice->count; i++) {
         ptxgen_tile t = choice->among[i];
         complete(p, &t);
@@ -125,11 +129,19 @@ bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct ge
         if (cost >= least)
             continue;
         least = cost;
-        best = t;
+        *tile = t;
     }
-    if (least != UINT64_MAX)
-        gemm_add(p, plan, &best);
     return least != UINT64_MAX;
+}
+
+bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct gemm_choice *choice,
+                       uint64_t m)
+{
+    ptxgen_tile best;
+    bool found = gemm_cheapest(p, plan, choice, m, &best);
+    if (found)
+        gemm_add(p, plan, &best);
+    return found;
 }
 
 /* ---- tiles of the caller's choice ---- */
@@ -150,11 +162,13 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
     if (!p->is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a plan that was made, and a tile, must be given", p->family);
+    enum { MOST_STAGES = 16 };
     ptxgen_tile t = *tile;
+    uint32_t most = t.kind <= p->most_kind ? p->most_stages[t.kind] : 0;
     t.stages = t.stages ? t.stages : p->least_stages;
     const struct plan_number numbers[] = {
         {"kind", t.kind, PTXGEN_MMA, p->most_kind, false},
-        {"stages", t.stages, p->least_stages, GEMM_MOST_STAGES, false},
+        {"stages", t.stages, p->least_stages, most > MOST_STAGES ? most : MOST_STAGES, false},
     };
     ptxgen_status status =
         plan_check_numbers(p->family, numbers, sizeof numbers / sizeof *numbers, err);
@@ -163,8 +177,7 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
         status = p->check_tile(plan, &t, err);
     if (status != PTXGEN_OK)
         return status;
-    bool fit =
-        tile->stages ? gemm_fits(p, plan, &t) : fill_stages(p, plan, p->most_stages[t.kind], &t);
+    bool fit = tile->stages ? gemm_fits(p, plan, &t) : gemm_fill_stages(p, plan, 0, &t);
     if (!fit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "%s: the tile takes %u bytes of shared memory, but a CTA has %u",
@@ -179,8 +192,8 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
 
 static bool is_served(const struct gemm_planner *p, const void *plan, uint64_t m)
 {
-    uint32_t most = number_at(plan, p->max_m);
-    return m && (!most || m <= most);
+    uint32_t most = number_at(plan, p->max_m), least = p->min_m ? number_at(plan, p->min_m) : 0;
+    return m && m >= least && (!most || m <= most);
 }
 
 const ptxgen_tile *gemm_choose(const struct gemm_planner *p, const void *plan, uint64_t m)
@@ -234,20 +247,40 @@ ptxgen_status gemm_make_launch(const struct gemm_planner *p, const void *plan,
     return PTXGEN_OK;
 }
 
+ptxgen_status gemm_refuse_m(const struct gemm_planner *p, const void *plan, uint64_t m,
+                            ptxgen_error *err)
+{
+    if (is_served(p, plan, m)) /* by some plans, but not by a tile of the caller's choice */
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: no variant serves m = %llu",
+                           p->family, (unsigned long long)m);
+    if (p->min_m)
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "%s: m = %llu is outside the %u to %u tokens that the plan serves (0: any)", p->family,
+            (unsigned long long)m, number_at(plan, p->min_m), number_at(plan, p->max_m));
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "%s: m = %llu is above the %u tokens that the plan serves", p->family,
+                       (unsigned long long)m, number_at(plan, p->max_m));
+}
+
+ptxgen_status gemm_find_launch(const struct gemm_planner *p, const void *plan, uint64_t m,
+                               const ptxgen_tile **tile, struct gemm_launch *launch,
+                               ptxgen_error *err)
+{
+    *tile = gemm_choose(p, plan, m);
+    return *tile ? gemm_make_launch(p, plan, *tile, m, launch, err)
+                 : gemm_refuse_m(p, plan, m, err);
+}
+
 ptxgen_status gemm_ctas(const struct gemm_planner *p, const void *plan, uint64_t m, uint32_t *ctas,
                         ptxgen_error *err)
 {
     if (!p->is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a plan that was made, and ctas, must be given", p->family);
-    const ptxgen_tile *tile = gemm_choose(p, plan, m);
+    const ptxgen_tile *tile;
     struct gemm_launch launch = {.grid = 0};
-    ptxgen_status status = PTXGEN_OK;
-    if (tile)
-        status = gemm_make_launch(p, plan, tile, m, &launch, err);
-    else if (m)
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: no variant serves m = %llu",
-                             p->family, (unsigned long long)m);
+    ptxgen_status status = m ? gemm_find_launch(p, plan, m, &tile, &launch, err) : PTXGEN_OK;
     *ctas = launch.grid;
     return status;
 }
@@ -262,6 +295,9 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
         snprintf(text, size, "no launch: there is no plan");
     else if (!m)
         snprintf(text, size, "no launch: there are no tokens");
+    else if (p->min_m)
+        snprintf(text, size, "no launch: %llu tokens are outside the plan's %u ... %u",
+                 (unsigned long long)m, number_at(plan, p->min_m), number_at(plan, p->max_m));
     else
         snprintf(text, size, "no launch: %llu tokens are above the plan's %u",
                  (unsigned long long)m, number_at(plan, p->max_m));

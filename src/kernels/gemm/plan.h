@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-enum { GEMM_ANY_M = INT32_MAX, GEMM_MOST_STAGES = 16 }; /* the most tokens of a launch; of a tile */
+enum { GEMM_ANY_M = INT32_MAX }; /* the most tokens of a launch */
 
 /* What a launch of one tile along M works on. */
 struct gemm_work {
@@ -51,6 +51,7 @@ struct gemm_planner {
     const char *family;
     /* Offsets in the plan: of the spec's numbers of u32, and of other members. */
     size_t spec_bytes, plan_bytes, n, k, max_m, target, variant_count, variants;
+    size_t min_m; /* 0: launches of any few tokens are served */
     uint32_t most_variants;
     bool (*is_plan)(const void *plan);
     ptxgen_status (*check_spec)(const void *spec, ptxgen_error *err);
@@ -111,12 +112,19 @@ struct gemm_choice {
 };
 #define GEMM_AMONG(table, least, most)                                                             \
     (&(const struct gemm_choice){table, sizeof(table) / sizeof *(table), least, most})
+/*
+ * Gives the tile as many stages as fit, `most` at most (0: as many as the planner says); false
+ * where too few fit.
+ */
+bool gemm_fill_stages(const struct gemm_planner *p, const void *plan, uint32_t most,
+                      ptxgen_tile *tile);
 /* Adds a tile to the plan unless the plan has it. */
 void gemm_add(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile);
-/*
- * Adds the tile that is the cheapest for m tokens, of equally cheap ones the first; returns false
- * where the plan can have none.
- */
+/* The tile that is the cheapest for m tokens, of equally cheap ones the first; false: there is
+ * none. */
+bool gemm_cheapest(const struct gemm_planner *p, const void *plan, const struct gemm_choice *choice,
+                   uint64_t m, ptxgen_tile *tile);
+/* Adds that tile to the plan, or returns false. */
 bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct gemm_choice *choice,
                        uint64_t m);
 
@@ -125,9 +133,17 @@ ptxgen_status gemm_check_warps(const char *family, const ptxgen_tile *tile, ptxg
 
 /* ---- launches ---- */
 
+/* The refusal of a number of tokens that the plan does not serve. */
+ptxgen_status gemm_refuse_m(const struct gemm_planner *p, const void *plan, uint64_t m,
+                            ptxgen_error *err);
 /* The division of m tokens among CTAs. */
 ptxgen_status gemm_make_launch(const struct gemm_planner *p, const void *plan,
                                const ptxgen_tile *tile, uint64_t m, struct gemm_launch *launch,
+                               ptxgen_error *err);
+
+/* The variant that serves m tokens, and its launch. */
+ptxgen_status gemm_find_launch(const struct gemm_planner *p, const void *plan, uint64_t m,
+                               const ptxgen_tile **tile, struct gemm_launch *launch,
                                ptxgen_error *err);
 
 /* ---- what public functions are made of ---- */

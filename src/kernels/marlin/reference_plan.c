@@ -82,8 +82,7 @@ static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_o
     if (status == PTXGEN_OK && marlin_gated(s))
         status = check_matrix(s, "up", o->up, err);
     if (status == PTXGEN_OK && o->m && !ptxgen_marlin_choose(plan, o->m))
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                             "marlin: no variant serves m = %llu", (unsigned long long)o->m);
+        status = gemm_refuse_m(&marlin_planner, plan, o->m, err);
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof vectors / sizeof *vectors; i++)
         if (vectors[i].needed && !vectors[i].given)
             status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is NULL",

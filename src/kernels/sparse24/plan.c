@@ -425,8 +425,12 @@ ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                                    ptxgen_error *err)
 {
     bool dense = sparse24_is_plan(plan) && ctas && sparse24_tier(&plan->spec) == 1;
-    return dense ? ptxgen_dense_ctas(&plan->dense, m, ctas, err)
-                 : gemm_ctas(&sparse24_planner, plan, m, ctas, err);
+    if (!dense)
+        return gemm_ctas(&sparse24_planner, plan, m, ctas, err);
+    *ctas = 0;
+    if (m && !ptxgen_dense_choose(&plan->dense, m))
+        return gemm_refuse_m(&sparse24_planner, plan, m, err);
+    return ptxgen_dense_ctas(&plan->dense, m, ctas, err);
 }
 
 void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text, size_t size)

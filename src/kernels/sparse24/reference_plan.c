@@ -44,8 +44,7 @@ static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is NULL",
                                arrays[i].name);
     if (sparse24_tier(s) == 2 && o->m && !ptxgen_sparse24_choose(plan, o->m))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: no variant serves m = %llu", (unsigned long long)o->m);
+        return gemm_refuse_m(&sparse24_planner, plan, o->m, err);
     return PTXGEN_OK;
 }
 

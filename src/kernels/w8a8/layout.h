@@ -3,10 +3,9 @@
 #ifndef PTXGEN_W8A8_LAYOUT_H
 #define PTXGEN_W8A8_LAYOUT_H
 
-#include "../plan.h"
 #include "../gemm/align.h"
 #include "../gemm/operand.h"
-#include "../gemm/schedule.h"
+#include "../gemm/plan.h"
 #include "../gemm/sums.h"
 
 #include <ptxgen/w8a8.h>
@@ -265,8 +264,7 @@ static inline uint32_t w8a8_block_unit(const ptxgen_tile *v)
     return v->fused ? 1 : 8;
 }
 /* Features of the largest block. */
-static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec,
-                                          const ptxgen_tile *v)
+static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
     uint32_t unit = w8a8_block_unit(v), units = spec->n / unit + (spec->n % unit != 0);
     return unit * (units / v->blocks_n + (units % v->blocks_n != 0));
@@ -276,8 +274,7 @@ static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec,
  * eight rows of the swizzle. wgmma reads tile_n features; the products of those that lie behind the
  * block in the stage are not used.
  */
-static inline uint32_t w8a8_stage_features(const ptxgen_w8a8_spec *spec,
-                                           const ptxgen_tile *v)
+static inline uint32_t w8a8_stage_features(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
     if (!w8a8_is_wgmma(v))
         return v->tile_n;
@@ -293,8 +290,7 @@ static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxg
  * Bytes from one token's codes to the next in a fused CTA: a multiple of 128 plus 16, so that
  * ldmatrix has no bank conflicts.
  */
-static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
-                                            const ptxgen_tile *v)
+static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
     return w8a8_steps(spec, v) * w8a8_depth(v) + 16;
 }
@@ -372,10 +368,9 @@ struct w8a8_schedule {
     uint64_t workspace_bytes;
     struct w8a8_prefetch prefetch;
 };
-ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_tile *variant,
-                            uint64_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
-/* The sentence for an m that no variant serves. */
-ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err);
+ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_tile *variant, uint64_t m,
+                            struct w8a8_schedule *schedule, ptxgen_error *err);
+extern const struct gemm_planner w8a8_planner;
 
 /* Whether ptxgen_w8a8_make_plan has filled the plan. */
 static inline bool w8a8_is_plan(const ptxgen_w8a8_plan *p)

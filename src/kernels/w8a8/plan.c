@@ -2,12 +2,10 @@
 /* From a w8a8 spec to the shapes of its kernels, and from M to a launch. */
 #include "layout.h"
 
-#include "../plan.h"
 #include "../gemm/ring.h"
 #include "../gemm/sums.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum {
     MAX_TILE_N = 256,
@@ -44,8 +42,19 @@ static ptxgen_status check_codes(const ptxgen_w8a8_spec *s, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
-static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+static ptxgen_w8a8_spec with_defaults(const ptxgen_w8a8_spec *spec)
 {
+    ptxgen_w8a8_spec s = *spec;
+    if (!s.q_min && !s.q_max) {
+        s.q_min = -127;
+        s.q_max = 127;
+    }
+    return s;
+}
+
+static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec filled = with_defaults(spec), *s = &filled;
     if (!s->k || !s->n || s->n > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "w8a8: K = %u and N = %u; both must be positive, N below 2^31", s->k,
@@ -89,21 +98,15 @@ static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
     return w8a8_stage_bytes(&p->spec, v) + (w8a8_is_wgmma(v) ? barriers : 0);
 }
 
-/* Gives the ring the shared memory that is left; false where that is below `least` stages. */
-static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_tile *v)
+static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
 {
-    uint64_t fixed = fixed_bytes(&p->spec, v), all = p->target.shared_per_cta;
-    if (fixed >= all)
-        return false;
-    uint64_t stages = (all - fixed) / stage_bytes(p, v);
-    uint32_t most = w8a8_is_wgmma(v) ? W8A8_MOST_WGMMA_STAGES : W8A8_MOST_STAGES;
-    v->stages = stages > most ? most : (uint32_t)stages;
-    if (v->stages < least)
-        return false;
-    uint64_t bytes = fixed + v->stages * stage_bytes(p, v);
-    v->shared_bytes = (uint32_t)bytes;
-    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
-    return true;
+    const ptxgen_w8a8_plan *p = plan;
+    return fixed_bytes(&p->spec, v) + v->stages * stage_bytes(p, v);
+}
+
+static bool fill_stages(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
+{
+    return gemm_fill_stages(&w8a8_planner, p, 0, v);
 }
 
 /* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
@@ -155,7 +158,7 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_tile *best)
         v.wn = warps[i][0];
         v.wm = warps[i][1];
         v.wk = warps[i][2];
-        if (!divides(&v) || !complete(p, W8A8_LEAST_STAGES, &v))
+        if (!divides(&v) || !fill_stages(p, &v))
             continue;
         if (!found || is_better(&v, best))
             *best = v;
@@ -228,7 +231,7 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
     return !(v->wk & (v->wk - 1)) && v->tile_m >= LEAST_WGMMA_M && v->tile_n <= MAX_TILE_N &&
-           complete(p, W8A8_LEAST_STAGES, v);
+           fill_stages(p, v);
 }
 
 /* Otherwise a warpgroup has 64 features, and all of few tokens or half of many. */
@@ -245,7 +248,7 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     v->wm = few ? 1 : 2;
     v->wk = few ? 2 : 1; /* blocks of K in a stage */
     return (few || v->tile_m == MOST_TILE_M) && v->wn <= MOST_WARPS_ALONG_N &&
-           !(v->tile_n & (v->tile_n - 1)) && complete(p, W8A8_LEAST_STAGES, v);
+           !(v->tile_n & (v->tile_n - 1)) && fill_stages(p, v);
 }
 
 /*
@@ -314,8 +317,11 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint32_t m
 }
 
 /* Chooses warps. The two CTAs of a cluster need equally many stages; otherwise there is none. */
-static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
+static bool adapt(const void *of, ptxgen_tile *v)
 {
+    const ptxgen_w8a8_plan *p = of;
+    if (w8a8_is_wgmma(v))
+        return arrange_wgmma(p, v);
     if (!arrange_warps(p, v))
         return false;
     if (w8a8_steps(&p->spec, v) % v->cluster == 0)
@@ -325,62 +331,48 @@ static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 }
 
 /* The time of one tile along M; of the widest tiles the time of a feature, for any M. */
-static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
+static uint64_t candidate_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
+    const ptxgen_w8a8_plan *p = of;
     if (v->tile_m == MOST_TILE_M)
         return byte_cost(p, v, MOST_TILE_M, p->target.multiprocessors) * MAX_TILE_N / v->tile_n;
-    return cost(p, v, v->tile_m);
+    return cost(p, v, (uint32_t)m);
 }
 
-struct choice {
-    uint64_t least;
-    ptxgen_tile *best;
-};
-
-static void consider(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, struct choice *c)
+/* Candidates for `tokens`, with even shares of N or with a fixed tile_n. */
+enum { MOST_CANDIDATES = 10 };
+static size_t list_candidates(const ptxgen_w8a8_plan *p, uint32_t tokens,
+                              ptxgen_tile all[MOST_CANDIDATES])
 {
-    uint64_t time = candidate_cost(p, v);
-    if (time >= c->least)
-        return;
-    c->least = time;
-    *c->best = *v;
-}
-
-static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct choice *c)
-{
-    static const uint32_t rows[] = {0, 64,
-                                    128}; /* 0: even shares, the only choice with few tokens */
-    size_t count = tokens == LEAST_TILE_M ? 1 : sizeof rows / sizeof *rows;
-    for (size_t i = tokens == MOST_TILE_M; i < count; i++) {
-        ptxgen_tile v = {.tile_m = tokens, .cluster = 1, .kind = PTXGEN_WGMMA};
-        if (rows[i])
-            divide_n(p, rows[i], &v);
+    static const uint32_t wgmma_n[] = {0, 64, 128}; /* 0: even shares */
+    static const uint32_t parts[] = {1, 2, 4}, fixed_n[] = {128, 64, 32, 16};
+    size_t count = 0;
+    for (size_t i = tokens == MOST_TILE_M; i < (tokens == LEAST_TILE_M ? 1 : 3); i++) {
+        ptxgen_tile *v = &all[count++];
+        *v = (ptxgen_tile){.kind = PTXGEN_WGMMA, .tile_m = tokens, .cluster = 1};
+        if (wgmma_n[i])
+            divide_n(p, wgmma_n[i], v);
         else
-            divide_evenly(p, 1, most_n_of(&v), &v);
-        if (arrange_wgmma(p, &v))
-            consider(p, &v, c);
+            divide_evenly(p, 1, most_n_of(v), v);
     }
+    for (size_t i = 0; i < 3 && tokens < MOST_TILE_M; i++) {
+        ptxgen_tile *v = &all[count++];
+        *v = (ptxgen_tile){.tile_m = tokens, .cluster = parts[i] == 2 && has_clusters(p) ? 2 : 1};
+        divide_evenly(p, parts[i], MAX_TILE_N, v);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        ptxgen_tile *v = &all[count++];
+        *v = (ptxgen_tile){.tile_m = tokens};
+        divide_n(p, fixed_n[i], v);
+    }
+    return count;
 }
 
-/* The cheapest tile for `tokens` that fits, with even shares of N or with a fixed tile_n. */
 static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_tile *best)
 {
-    static const uint32_t parts[] = {1, 2, 4}, rows[] = {128, 64, 32, 16};
-    enum { EVEN = sizeof parts / sizeof *parts, FIXED = sizeof rows / sizeof *rows };
-    struct choice choice = {UINT64_MAX, best};
-    consider_wgmma(p, tokens, &choice);
-    for (int i = 0; i < EVEN + FIXED; i++) {
-        ptxgen_tile v = {.tile_m = tokens, .cluster = 1};
-        if (i < EVEN)
-            divide_evenly(p, parts[i], MAX_TILE_N, &v);
-        else
-            divide_n(p, rows[i - EVEN], &v);
-        if (i < EVEN && parts[i] == 2 && has_clusters(p))
-            v.cluster = 2;
-        if ((tokens < MOST_TILE_M || i >= EVEN) && arrange(p, &v))
-            consider(p, &v, &choice);
-    }
-    return choice.least != UINT64_MAX;
+    ptxgen_tile all[MOST_CANDIDATES];
+    struct gemm_choice choice = {all, list_candidates(p, tokens, all), tokens, tokens};
+    return gemm_cheapest(&w8a8_planner, p, &choice, tokens, best);
 }
 
 /*
@@ -392,7 +384,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && w8a8_copies_directly(p); tokens /= 2) {
-        *v = (ptxgen_tile){.tile_m = tokens, .fused = 1, .cluster = 1};
+        *v = (ptxgen_tile){.tile_m = tokens, .fused = 1, .ctas = 1, .cluster = 1};
         divide_evenly(p, 1, MAX_TILE_N, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
             (v->stages - 1) * stage_bytes(p, v) >= LEAST_RING)
@@ -404,34 +396,10 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 /* wgmma's tile of 64 tokens copies only the launch's tokens, so it may serve fewer as well. */
 static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    ptxgen_tile w = {.tile_m = LEAST_WGMMA_M, .cluster = 1, .kind = PTXGEN_WGMMA};
+    ptxgen_tile w = {.kind = PTXGEN_WGMMA, .tile_m = LEAST_WGMMA_M, .ctas = 1, .cluster = 1};
     divide_evenly(p, 1, most_n_of(&w), &w);
     return v->tile_m < w.tile_m && arrange_wgmma(p, &w) &&
            cost(p, &w, v->tile_m) < cost(p, v, v->tile_m) + !w8a8_is_wgmma(v);
-}
-
-static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
-{
-    uint32_t served = 0;
-    ptxgen_tile v;
-    if (choose_fused(p, &v)) {
-        served = v.tile_m;
-        if (served >= p->spec.min_m)
-            p->variants[p->variant_count++] = v;
-    }
-    for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2) {
-        if (p->spec.max_m && served >= p->spec.max_m)
-            break;
-        bool serves = tokens >= p->spec.min_m || tokens >= MOST_TILE_M / 2;
-        if (!serves || !choose_tile(p, tokens, &v) || is_served_by_wgmma(p, &v))
-            continue;
-        served = tokens;
-        p->variants[p->variant_count++] = v;
-    }
-    bool ends_fused = p->variant_count && p->variants[p->variant_count - 1].fused;
-    if (p->variant_count && (!ends_fused || (p->spec.max_m && served >= p->spec.max_m)))
-        return PTXGEN_OK;
-    return plan_no_tile("w8a8", &p->target, err);
 }
 
 static uint32_t copy_bytes(const ptxgen_w8a8_spec *s)
@@ -440,97 +408,86 @@ static uint32_t copy_bytes(const ptxgen_w8a8_spec *s)
     return stride % 16 == 0 ? 16 : stride % 8 == 0 ? 8 : stride % 4 == 0 ? 4 : 1;
 }
 
-ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec, const ptxgen_target *target,
-                                    ptxgen_w8a8_plan *plan, ptxgen_error *err)
+static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 {
-    if (!spec || !target || !plan)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: spec, target and plan must be given");
-    ptxgen_w8a8_spec s = *spec;
-    if (!s.q_min && !s.q_max) {
-        s.q_min = -127;
-        s.q_max = 127;
+    ptxgen_w8a8_plan *p = of;
+    p->spec = with_defaults(&p->spec);
+    p->spec.w_stride = w8a8_w_stride(&p->spec);
+    p->copy_bytes = copy_bytes(&p->spec);
+    uint32_t served = 0;
+    ptxgen_tile v;
+    if (choose_fused(p, &v)) {
+        served = v.tile_m;
+        if (served >= p->spec.min_m)
+            gemm_add(&w8a8_planner, p, &v);
     }
-    ptxgen_status status = check_spec(&s, err);
-    if (status == PTXGEN_OK)
-        status = plan_check_target("w8a8", target, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memset(plan, 0, sizeof *plan);
-    s.w_stride = w8a8_w_stride(&s);
-    plan->spec = s;
-    plan->target = *target;
-    plan->copy_bytes = copy_bytes(&s);
-    return choose_tiles(plan, err);
+    for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2) {
+        if (p->spec.max_m && served >= p->spec.max_m)
+            break;
+        bool serves = tokens >= p->spec.min_m || tokens >= MOST_TILE_M / 2;
+        if (!serves || !choose_tile(p, tokens, &v) || is_served_by_wgmma(p, &v))
+            continue;
+        served = tokens;
+        gemm_add(&w8a8_planner, p, &v);
+    }
+    bool ends_fused = p->variant_count && p->variants[p->variant_count - 1].fused;
+    if (p->variant_count && (!ends_fused || (p->spec.max_m && served >= p->spec.max_m)))
+        return PTXGEN_OK;
+    return plan_no_tile("w8a8", &p->target, err);
 }
 
-ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_tile *tile, ptxgen_error *err)
+/* ---- tiles of the caller's choice ---- */
+
+static bool is_known(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    if (!w8a8_is_plan(p) || !tile)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: a plan that was made, and a tile, must be given");
-    ptxgen_tile v = *tile;
-    bool known =
-        v.fused == 1 && v.tile_m && v.tile_m <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
-    for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2)
-        known = known || (!v.fused && v.tile_m == tokens);
-    v.cluster = v.cluster ? v.cluster : 1;
-    if (known && !v.tile_n)
-        divide_evenly(p, v.cluster, most_n_of(&v), &v);
+    if (v->fused)
+        return v->fused == 1 && v->tile_m && v->tile_m <= W8A8_TILE_TOKENS &&
+               w8a8_copies_directly(p);
+    return v->tile_m >= LEAST_TILE_M && v->tile_m <= MOST_TILE_M && !(v->tile_m & (v->tile_m - 1));
+}
+
+/* Whether the caller's warps of mma.sync divide the tile. */
+static bool has_known_warps(const ptxgen_tile *v)
+{
+    return v->wn && (v->wm == 1 || v->wk == 1) && v->wn * v->wm * v->wk == W8A8_WARPS && divides(v);
+}
+
+static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *err)
+{
+    const ptxgen_w8a8_plan *p = of;
+    const ptxgen_tile asked = *v;
+    bool wgmma = w8a8_is_wgmma(v), known = is_known(p, v);
+    if (!wgmma) {
+        v->wm = v->wm ? v->wm : 1;
+        v->wk = v->wk ? v->wk : 1;
+    }
+    if (known && !v->tile_n)
+        divide_evenly(p, v->cluster, most_n_of(v), v);
     else if (known)
-        divide_n(p, v.tile_n, &v);
-    bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
-    bool known_warps = w8a8_is_wgmma(&v) || (v.wn && v.wm && v.wk && (v.wm == 1 || v.wk == 1) &&
-                                             v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v));
-    bool in_range = known && known_warps && v.kind <= PTXGEN_WGMMA && v.tile_n <= MAX_TILE_N &&
-                    (!tile->stages || tile->stages >= W8A8_LEAST_STAGES);
-    bool allowed =
-        in_range && (w8a8_is_wgmma(&v) ? arrange_wgmma(p, &v)
-                                       : clusters && w8a8_steps(&p->spec, &v) % v.cluster == 0);
-    bool fits = allowed && (w8a8_is_wgmma(&v) || complete(p, W8A8_LEAST_STAGES, &v)) &&
-                tile->stages <= v.stages;
-    if (!fits)
+        divide_n(p, v->tile_n, v);
+    bool in_range =
+        known && (wgmma || has_known_warps(v)) && v->tile_n <= MAX_TILE_N && v->ctas == 1;
+    bool clusters = v->cluster == 1 || (v->cluster == 2 && !v->fused && has_clusters(p));
+    bool allowed = in_range && (wgmma ? arrange_wgmma(p, v)
+                                      : clusters && w8a8_steps(&p->spec, v) % v->cluster == 0);
+    v->stages = asked.stages;
+    if (!allowed)
         return ptxgen_fail(
-            err,
-            !in_range  ? PTXGEN_ERROR_INVALID_ARGUMENT
-            : !allowed ? PTXGEN_ERROR_UNSUPPORTED
-                       : PTXGEN_ERROR_SHARED_MEMORY,
+            err, in_range ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_ERROR_INVALID_ARGUMENT,
             "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u features for %u x %u x %u "
             "warps along M, N and K in %u stages, in a cluster of %u",
-            tile->tile_m, tile->tile_n, tile->wm, tile->wn, tile->wk, tile->stages, v.cluster);
-    if (tile->stages) {
-        v.shared_bytes -= (uint32_t)((v.stages - tile->stages) * stage_bytes(p, &v));
-        v.stages = tile->stages;
-        v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
-    }
-    memset(p->variants, 0, sizeof p->variants);
-    p->variants[0] = v;
-    p->variant_count = 1;
+            asked.tile_m, asked.tile_n, asked.wm, asked.wn, asked.wk, asked.stages, asked.cluster);
     return PTXGEN_OK;
 }
 
 /* ---- what serves m tokens ---- */
 
-/* The fused variant for as many tokens as it has, otherwise the cheapest. */
-const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint64_t m)
+/* The fused variant serves as many tokens as it has, otherwise the cheapest does. */
+static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
-    if (!w8a8_is_plan(p) || !m || m < p->spec.min_m || (p->spec.max_m && m > p->spec.max_m))
-        return NULL;
-    const ptxgen_tile *best = NULL;
-    uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < p->variant_count; i++) {
-        const ptxgen_tile *v = &p->variants[i];
-        if (v->fused && m <= v->tile_m)
-            return v;
-        if (w8a8_takes_all_tokens(v) && m > v->tile_m)
-            continue;
-        uint64_t time = cost(p, v, m < INT32_MAX ? (uint32_t)m : INT32_MAX);
-        if (time < least) {
-            least = time;
-            best = v;
-        }
-    }
-    return best;
+    if (v->fused && m <= v->tile_m)
+        return 0;
+    return w8a8_takes_all_tokens(v) && m > v->tile_m ? UINT64_MAX : cost(of, v, (uint32_t)m);
 }
 
 const char *ptxgen_w8a8_entry(const ptxgen_tile *v)
@@ -545,17 +502,10 @@ const char *ptxgen_w8a8_entry(const ptxgen_tile *v)
                               : "w8a8_m256";
 }
 
-void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint64_t m, char *text, size_t size)
+static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
 {
-    const ptxgen_tile *v = ptxgen_w8a8_choose(p, m);
-    if (!w8a8_is_plan(p))
-        snprintf(text, size, "no launch: there is no plan");
-    else if (!m)
-        snprintf(text, size, "no launch: there are no tokens");
-    else if (!v)
-        snprintf(text, size, "no launch: %llu tokens are outside the plan's %u ... %u",
-                 (unsigned long long)m, p->spec.min_m, p->spec.max_m);
-    else if (v->fused)
+    const ptxgen_w8a8_plan *p = of;
+    if (v->fused)
         snprintf(
             text, size,
             "one launch: each CTA quantises the %u tokens (at most %u) for itself while its first "
@@ -608,6 +558,20 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     return f;
 }
 
+/* Whether so many tiles are whole. */
+static bool is_whole(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint64_t tiles)
+{
+    if (w8a8_takes_all_tokens(v) || w8a8_is_wgmma(v))
+        return w8a8_is_whole(p, v);
+    return v->cluster > 1 || gemm_deals_whole(tiles, p->target.multiprocessors);
+}
+
+/* Bytes of a CTA's partial sums: those of a tile, as in registers. */
+static uint64_t partials_bytes(const ptxgen_tile *v)
+{
+    return (uint64_t)v->tile_n * v->tile_m * v->wk * 4;
+}
+
 static uint64_t take(uint64_t *end, uint64_t bytes)
 {
     uint64_t at = *end;
@@ -618,25 +582,16 @@ static uint64_t take(uint64_t *end, uint64_t bytes)
 ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint64_t m,
                             struct w8a8_schedule *schedule, ptxgen_error *err)
 {
-    uint32_t steps = w8a8_own_steps(&p->spec, v);
-    uint32_t units = p->target.multiprocessors / v->cluster;
-    uint64_t tiles = tiles_of(v, m);
-    if (m > INT32_MAX || tiles * steps > UINT32_MAX)
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_UNSUPPORTED,
-            "w8a8: m = %llu tokens with K = %u, N = %u are %llu stages of tiles; a launch "
-            "takes 2^31 tokens and 2^32 stages",
-            (unsigned long long)m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
-    bool whole = w8a8_takes_all_tokens(v) || w8a8_is_wgmma(v)
-                     ? w8a8_is_whole(p, v)
-                     : v->cluster > 1 || gemm_deals_whole(tiles, units);
-    struct w8a8_schedule s = {.tiles = gemm_deal(tiles, steps, units, whole)};
-    s.grid = s.tiles.grid * v->cluster;
+    struct gemm_launch launch;
+    ptxgen_status status = gemm_make_launch(&w8a8_planner, p, v, m, &launch, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct w8a8_schedule s = {.tiles = launch.tiles, .grid = launch.grid};
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, &s.tiles);
-        uint64_t tile_bytes = (uint64_t)v->tile_n * v->tile_m * v->wk * 4; /* as in registers */
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
-        s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);
+        s.partials = take(&s.workspace_bytes,
+                          is_whole(p, v, tiles_of(v, m)) ? 0 : s.grid * partials_bytes(v));
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
         s.scales = take(&s.workspace_bytes, m * w8a8_work_bytes(&p->spec));
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * m : 0);
@@ -648,28 +603,45 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uin
     return PTXGEN_OK;
 }
 
-ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err)
+static struct gemm_work work(const void *of, const ptxgen_tile *v)
 {
-    return ptxgen_fail(
-        err, PTXGEN_ERROR_INVALID_ARGUMENT,
-        "w8a8: m = %llu is outside the %u to %u tokens that the plan serves (0: any)",
-        (unsigned long long)m, plan->spec.min_m, plan->spec.max_m);
+    const ptxgen_w8a8_plan *p = of;
+    return (struct gemm_work){v->blocks_n, w8a8_own_steps(&p->spec, v), v->cluster,
+                              partials_bytes(v)};
 }
 
-ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
-                               ptxgen_error *err)
+static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
+                                 uint32_t stages, uint32_t units)
 {
-    if (!w8a8_is_plan(plan) || !ctas)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: a plan that was made, and ctas, must be given");
-    const ptxgen_tile *v = ptxgen_w8a8_choose(plan, m);
-    struct w8a8_schedule schedule = {0};
-    ptxgen_status status = PTXGEN_OK;
-    if (m && !v)
-        return w8a8_refuse_m(plan, m, err);
-    if (v)
-        status = w8a8_schedule(plan, v, m, &schedule, err);
-    if (status == PTXGEN_OK)
-        *ctas = schedule.grid;
-    return status;
+    return gemm_deal(tiles, stages, units, is_whole(of, v, tiles));
 }
+
+static bool is_plan(const void *plan)
+{
+    return w8a8_is_plan(plan);
+}
+
+const struct gemm_planner w8a8_planner = {
+    GEMM_PLANNER_MEMBERS(w8a8),
+    .min_m = offsetof(ptxgen_w8a8_plan, spec.min_m),
+    .is_plan = is_plan,
+    .check_spec = check_spec,
+    .choose_tiles = choose_tiles,
+    .defaults = {.ctas = 1, .cluster = 1},
+    .most_kind = PTXGEN_WGMMA,
+    .least_stages = W8A8_LEAST_STAGES,
+    .most_stages = {W8A8_MOST_STAGES, W8A8_MOST_WGMMA_STAGES},
+    .adapt = adapt,
+    .shared_bytes = shared_bytes,
+    .candidate_cost = candidate_cost,
+    .cost = variant_cost,
+    .check_tile = check_tile,
+    .most_ctas = 1,
+    .work = work,
+    .deal = deal,
+    .describe = describe,
+};
+GEMM_MAKE_PLAN(w8a8, w8a8_planner)
+GEMM_USE_TILE(w8a8, w8a8_planner)
+GEMM_CHOOSE(w8a8, w8a8_planner)
+GEMM_LAUNCHES(w8a8, w8a8_planner)
