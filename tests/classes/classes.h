@@ -20,6 +20,7 @@
 
 #include "tests/checks.h"
 
+#include "src/harness/problem.h"
 #include "src/kernels/gemm/schedule.h"
 
 #include <stdio.h>
@@ -50,13 +51,25 @@ struct classes {
     uint16_t at[4 * MOST_CLASSES]; /* by name: numbers in the list and one more; 0: none */
 };
 
+/* A problem of a grid. */
+struct point {
+    const char *chip;
+    uint32_t sms, m;
+    bool plain;                          /* without what the chip's exact target has */
+    _Alignas(8) unsigned char spec[256]; /* the family's */
+    bool prescribes;                     /* this tile: */
+    ptxgen_tile tile;
+    struct layout layout;
+};
+
 struct class_family {
+    const struct harness *harness;
     size_t problems[GRIDS];
-    /* The classes of a problem and its multiplications; false where no plan takes it. */
-    bool (*describe)(enum grid grid, size_t problem, struct class_names *names, uint64_t *work);
-    /* Runs it with random data, once or in full; says the classes of what was launched. */
-    void (*run)(enum grid grid, size_t problem, uint64_t seed, bool once,
-                struct class_names *names);
+    uint64_t most_work; /* multiplications of a problem that may be run */
+    /* False where there is none of that number. */
+    bool (*make_problem)(enum grid grid, size_t number, struct point *p);
+    /* The classes of a problem; false where a tile that is prescribed takes no such launch. */
+    bool (*name_classes)(const struct point *p, const void *plan, struct class_names *names);
     const char *const *wanted; /* words that some classes must have; NULL ends them */
 };
 
@@ -85,6 +98,88 @@ static inline size_t take_digit(size_t *number, size_t radix)
     *number /= radix;
     return digit;
 }
+
+/* A device of fewer multiprocessors than the emulator's, for which plans are made. */
+static inline struct device open_small(const char *name, int multiprocessors, uint64_t seed)
+{
+    struct device device = open_device(name);
+    device.facts.sm_count = multiprocessors;
+    order_by(&device, seed);
+    return device;
+}
+
+static inline ptxgen_target small_target(const char *name, uint32_t multiprocessors)
+{
+    enum { MOST_CHIPS = 4 };
+    static struct {
+        const char *name;
+        ptxgen_target target;
+    } known[MOST_CHIPS];
+    size_t i = 0;
+    while (i < MOST_CHIPS - 1 && known[i].name && strcmp(known[i].name, name) != 0)
+        i++;
+    if (!known[i].name || strcmp(known[i].name, name) != 0) {
+        struct device device = open_device(name);
+        known[i].name = name;
+        known[i].target = ptxgen_device_target(&device.facts);
+        device_close(&device);
+    }
+    ptxgen_target target = known[i].target;
+    target.multiprocessors = multiprocessors;
+    return target;
+}
+
+/* ---- a problem ---- */
+
+static inline bool make_plan(const struct harness *h, const struct point *p, void *plan)
+{
+    ptxgen_target target = small_target(p->chip, p->sms);
+    if (p->plain)
+        target.ptx.suffix = 0;
+    const struct kernel_request request = {.spec = p->spec,
+                                           .tile = p->prescribes ? &p->tile : NULL};
+    return harness_plan(h, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
+}
+
+/* The classes of a problem and its multiplications; false where no plan takes it. */
+static inline bool describe(const struct class_family *f, enum grid grid, size_t number,
+                            struct class_names *names, uint64_t *work)
+{
+    static uint64_t plan[2048];
+    struct point p;
+    assert_true(f->harness->family()->plan_bytes <= sizeof plan);
+    if (!f->make_problem(grid, number, &p))
+        return false;
+    const struct product product = f->harness->product(p.spec);
+    *work = (uint64_t)p.m * product.n * product.k;
+    return (grid == WIDE || *work <= f->most_work) && make_plan(f->harness, &p, plan) &&
+           f->name_classes(&p, plan, names);
+}
+
+/* With random data, once or in full; says the classes of what was launched. */
+static inline void run_problem(const struct class_family *f, enum grid grid, size_t number,
+                               uint64_t seed, bool once, struct class_names *names)
+{
+    struct point at;
+    assert_true(f->make_problem(grid, number, &at));
+    struct device device = open_small(at.chip, (int)at.sms, seed);
+    struct random r = random_start(seed);
+    struct check check = {.once = once};
+    const struct kernel_request request = {.spec = at.spec,
+                                           .tile = at.prescribes ? &at.tile : NULL};
+    struct problem p;
+    ptxgen_error err;
+    assert_ok(problem_allocate(&p, f->harness, &request, at.m, &at.layout, &device, &err), &err);
+    assert_true(make_plan(f->harness, &at, p.plan));
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
+    assert_right(&check);
+    assert_true(f->name_classes(&at, p.plan, names));
+    problem_release(&p);
+    device_close(&device);
+}
+
+/* ---- all of them ---- */
 
 /* Where the name stands in `at`, or would. */
 static inline uint16_t *place_of(struct classes *c, const char *name)
@@ -132,7 +227,7 @@ static inline void note_grid(struct classes *c, const struct class_family *f, en
     struct class_names names = {{{0}}};
     struct class problem = {.grid = grid};
     for (; problem.problem < f->problems[grid]; problem.problem++) {
-        if (!f->describe(grid, problem.problem, &names, &problem.work))
+        if (!describe(f, grid, problem.problem, &names, &problem.work))
             continue;
         for (size_t a = 0; a < MOST_ASPECTS; a++)
             if (*names.of[a])
@@ -174,7 +269,7 @@ static inline void run_class(struct classes *c, const struct class_family *f,
 {
     struct class_names names = {{{0}}};
     for (uint64_t i = 0; i < seeds_of(class->work); i++) {
-        f->run(class->grid, class->problem, 1 + (turn + i) % SEEDS, i > 0, &names);
+        run_problem(f, class->grid, class->problem, 1 + (turn + i) % SEEDS, i > 0, &names);
         for (size_t a = 0; a < MOST_ASPECTS; a++)
             if (*names.of[a]) {
                 struct class *run = find_class(c, names.of[a]);
@@ -197,36 +292,6 @@ static inline void run_classes(const struct class_family *f)
     for (size_t i = 0; i < classes.count; i++)
         if (!classes.list[i].run && test_in_share(problems++))
             run_class(&classes, f, &classes.list[i], i);
-}
-
-/* A device of fewer multiprocessors than the emulator's, for which plans are made. */
-static inline struct device open_small(const char *name, int multiprocessors, uint64_t seed)
-{
-    struct device device = open_device(name);
-    device.facts.sm_count = multiprocessors;
-    order_by(&device, seed);
-    return device;
-}
-
-static inline ptxgen_target small_target(const char *name, uint32_t multiprocessors)
-{
-    enum { MOST_CHIPS = 4 };
-    static struct {
-        const char *name;
-        ptxgen_target target;
-    } known[MOST_CHIPS];
-    size_t i = 0;
-    while (i < MOST_CHIPS - 1 && known[i].name && strcmp(known[i].name, name) != 0)
-        i++;
-    if (!known[i].name || strcmp(known[i].name, name) != 0) {
-        struct device device = open_device(name);
-        known[i].name = name;
-        known[i].target = ptxgen_device_target(&device.facts);
-        device_close(&device);
-    }
-    ptxgen_target target = known[i].target;
-    target.multiprocessors = multiprocessors;
-    return target;
 }
 
 /* A list of numbers that a grid goes through. */

@@ -31,61 +31,44 @@ static size_t problems_of(enum grid grid)
     return (g->tiles ? count_of(g->tiles) : 1) * count_of(&g->axes) * CHIPS * TYPES;
 }
 
-struct point {
-    size_t chip;
-    uint32_t sms, m;
-    ptxgen_dense_spec spec;
-    ptxgen_tile tile; /* warp_n 0: the plan's own */
-    struct layout layout;
-};
-
 static void take(size_t *number, const struct axes *axes, struct point *p)
 {
-    ptxgen_dense_spec *s = &p->spec;
+    ptxgen_dense_spec *s = (void *)p->spec;
     take_sizes(number, axes, (uint32_t *const[]){&p->sms, &s->n, &s->k, &p->m});
-}
-
-static struct kernel_request request_of(const struct point *p)
-{
-    return (struct kernel_request){.spec = &p->spec, .tile = p->tile.warp_n ? &p->tile : NULL};
-}
-
-static bool make_plan(const struct point *p, ptxgen_dense_plan *plan)
-{
-    ptxgen_target target = small_target(chips[p->chip], p->sms);
-    if (p->chip == PLAIN)
-        target.ptx.suffix = 0;
-    const struct kernel_request request = request_of(p);
-    return harness_plan(&dense_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
 }
 
 static bool make_problem(enum grid grid, size_t number, struct point *p)
 {
     const struct grid_sizes *g = &grids[grid];
     struct random r = random_start(number);
-    struct point model = {.chip = number % CHIPS};
+    struct point model = {.chip = chips[number % CHIPS], .plain = number % CHIPS == PLAIN};
+    ptxgen_dense_spec *s = (void *)model.spec;
     size_t rest = number / CHIPS;
-    model.spec.type = take_digit(&rest, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
+    s->type = take_digit(&rest, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
     *p = model;
+    s = (void *)p->spec;
     take(&rest, &g->axes, p);
     p->layout.gap[DENSE_AT_X] = random_below(&r, 2);
-    p->spec.bias = p->spec.residual = (uint8_t)random_below(&r, 2);
+    s->bias = s->residual = (uint8_t)random_below(&r, 2);
     if (!g->tiles)
         return true;
     ptxgen_dense_plan plan;
     take(&rest, g->tiles, &model);
-    if (!make_plan(&model, &plan))
+    if (!make_plan(&dense_harness, &model, &plan))
         return false;
     p->tile = plan.variants[0];
+    p->prescribes = true;
     return true;
 }
 
-static void name_classes(const struct point *p, const ptxgen_dense_plan *plan,
-                         struct class_names *names)
+static bool name_classes(const struct point *p, const void *of, struct class_names *names)
 {
-    static const char *const targets[] = {"sm_80", "may overlap", "sm_90a"};
+    const ptxgen_dense_plan *plan = of;
     const ptxgen_tile *v = &plan->variants[0];
-    const char *target = targets[p->chip], *entry = ptxgen_dense_entry(v),
+    const char *target = p->plain              ? "may overlap"
+                         : p->chip == chips[0] ? "sm_80"
+                                               : "sm_90a",
+               *entry = ptxgen_dense_entry(v),
                *type = plan->spec.type == PTXGEN_F32 ? "f32" : "f16";
     struct gemm_launch s;
     ptxgen_error err;
@@ -100,39 +83,7 @@ static void name_classes(const struct point *p, const ptxgen_dense_plan *plan,
     snprintf(names->of[3], NAME, "%s, %s, %s tiles, %s", target, type,
              s.tiles.divides ? "divided" : "whole",
              p->layout.gap[DENSE_AT_X] ? "aligned first" : "as they are");
-}
-
-static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
-{
-    struct point p;
-    ptxgen_dense_plan plan;
-    if (!make_problem(grid, number, &p))
-        return false;
-    *work = (uint64_t)p.m * p.spec.n * p.spec.k;
-    if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
-        return false;
-    name_classes(&p, &plan, names);
     return true;
-}
-
-static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
-{
-    struct point at;
-    assert_true(make_problem(grid, number, &at));
-    struct device device = open_small(chips[at.chip], (int)at.sms, seed);
-    struct random r = random_start(seed);
-    struct check check = {.once = once};
-    const struct kernel_request request = request_of(&at);
-    struct problem p;
-    ptxgen_error err;
-    assert_ok(problem_allocate(&p, &dense_harness, &request, at.m, &at.layout, &device, &err), &err);
-    assert_true(make_plan(&at, p.plan));
-    assert_ok(problem_fill(&p, &r, &err), &err);
-    assert_ok(problem_check(&p, &device, &check, &err), &err);
-    assert_right(&check);
-    name_classes(&at, p.plan, names);
-    problem_release(&p);
-    device_close(&device);
 }
 
 static void every_class_of_dense_is_right(void **state)
@@ -147,7 +98,12 @@ static void every_class_of_dense_is_right(void **state)
                                          "ring turns",           "ring suffices",
                                          "aligned first",        NULL};
     const struct class_family family = {
-        {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)}, describe, run, wanted};
+        .harness = &dense_harness,
+        .problems = {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)},
+        .most_work = 1 << 26,
+        .make_problem = make_problem,
+        .name_classes = name_classes,
+        .wanted = wanted};
     (void)state;
     run_classes(&family);
 }

@@ -25,15 +25,6 @@ static const struct grid_sizes {
      48},
 };
 
-struct point {
-    size_t chip, front;
-    uint32_t sms, m;
-    struct {
-        ptxgen_marlin_spec spec;
-        ptxgen_tile tile; /* tile_m 0: the plan's own */
-    } options;
-    struct layout layout;
-};
 enum { AS_IT_IS, GATHERED, MISALIGNED, FRONTS };
 
 static size_t problems_of(const struct grid_sizes *g)
@@ -44,11 +35,11 @@ static size_t problems_of(const struct grid_sizes *g)
 /* What is not of the grid's axes is drawn, by the problem's number. */
 static void draw_options(struct point *p, size_t number)
 {
-    ptxgen_marlin_spec *s = &p->options.spec;
+    ptxgen_marlin_spec *s = (void *)p->spec;
     struct random r = random_start(number);
-    p->front = random_below(&r, FRONTS);
-    p->layout.gap[MARLIN_AT_X] = p->front == MISALIGNED;
-    s->act_order = p->front == GATHERED;
+    uint32_t front = random_below(&r, FRONTS);
+    p->layout.gap[MARLIN_AT_X] = front == MISALIGNED;
+    s->act_order = front == GATHERED;
     s->type = random_below(&r, 2) ? PTXGEN_F16 : PTXGEN_BF16;
     s->zeros = (uint8_t)random_below(&r, 2);
     s->bias = (uint8_t)random_below(&r, 2);
@@ -62,39 +53,25 @@ static void draw_options(struct point *p, size_t number)
 /* The plan's candidate of this number becomes the options' tile, which M is counted in. */
 static bool prescribe(struct point *p, size_t number)
 {
-    ptxgen_target target = small_target(chips[p->chip], p->sms);
-    ptxgen_marlin_plan plan = {.spec = p->options.spec, .target = target};
-    if (!marlin_candidate(&plan, number, &p->options.tile))
-        return false;
-    p->m *= p->options.tile.tile_m;
-    return true;
+    ptxgen_marlin_plan plan = {.target = small_target(p->chip, p->sms)};
+    memcpy(&plan.spec, p->spec, sizeof plan.spec);
+    p->prescribes = marlin_candidate(&plan, number, &p->tile);
+    p->m *= p->tile.tile_m;
+    return p->prescribes;
 }
 
 static bool make_problem(enum grid grid, size_t number, struct point *p)
 {
     const struct grid_sizes *g = &grids[grid];
-    *p = (struct point){.chip = 0};
-    ptxgen_marlin_spec *s = &p->options.spec;
+    *p = (struct point){.chip = NULL};
+    ptxgen_marlin_spec *s = (void *)p->spec;
     draw_options(p, number);
     size_t tile = take_digit(&number, g->tiles);
     take_sizes(&number, &g->axes, (uint32_t *const[]){&p->sms, &s->k, &s->n, &p->m});
     s->group_size = groups[take_digit(&number, GROUPS)];
-    p->chip = number;
+    p->chip = chips[number];
     return (s->group_size < 0 || s->k % (uint32_t)s->group_size == 0) &&
            (grid != PRESCRIBED || prescribe(p, tile));
-}
-
-static struct kernel_request request_of(const struct point *p)
-{
-    return (struct kernel_request){.spec = &p->options.spec,
-                                   .tile = p->options.tile.tile_m ? &p->options.tile : NULL};
-}
-
-static bool make_plan(const struct point *p, ptxgen_marlin_plan *plan)
-{
-    ptxgen_target target = small_target(chips[p->chip], p->sms);
-    const struct kernel_request request = request_of(p);
-    return harness_plan(&marlin_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
 }
 
 /* Where scales are multiplied, and what sums are rid of. */
@@ -119,16 +96,18 @@ static const char *kind_of(const ptxgen_tile *v)
                                    : "wgmma";
 }
 
-static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
-                         struct class_names *names)
+static bool name_classes(const struct point *p, const void *of, struct class_names *names)
 {
-    static const char *const fronts[] = {"as it is", "gathered", "aligned first"};
+    const ptxgen_marlin_plan *plan = of;
     static const char *const activations[] = {"no activation", "silu", "gelu", "gelu-tanh"};
     const ptxgen_marlin_spec *s = &plan->spec;
     const ptxgen_tile *v = &plan->variants[0];
     const char *entry = ptxgen_marlin_entry(v), *kind = kind_of(v);
     struct gemm_launch schedule;
     char scales[SCALES];
+    const char *front = s->act_order                 ? "gathered"
+                        : p->layout.gap[MARLIN_AT_X] ? "aligned first"
+                                                     : "as it is";
     ptxgen_error err;
     uint32_t stages = marlin_stages_along_k(s, v);
     assert_ok(gemm_make_launch(&marlin_planner, plan, v, p->m, &schedule, &err), &err);
@@ -140,7 +119,7 @@ static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
     snprintf(names->of[2], NAME, "%s, weights of %s%s", entry,
              s->type == PTXGEN_F16 ? "f16" : "bf16", s->zeros ? ", zeros" : "");
     snprintf(names->of[3], NAME, "%s%s, activations %s, tiles %s", kind,
-             marlin_overlaps(plan) ? ", may overlap" : "", fronts[p->front],
+             marlin_overlaps(plan) ? ", may overlap" : "", front,
              schedule.tiles.divides ? "divided" : "whole");
     snprintf(names->of[4], NAME, "%s, %s%s", kind,
              marlin_gated(s) ? "swiglu" : activations[s->activation],
@@ -150,41 +129,7 @@ static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
     snprintf(names->of[6], NAME, "%s, %s tiles, %s", entry,
              schedule.tiles.divides ? "divided" : "whole",
              stages_of_cta(&schedule.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
-}
-
-static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
-{
-    enum { MOST_WORK = 1 << 27 };
-    struct point p;
-    ptxgen_marlin_plan plan;
-    if (!make_problem(grid, number, &p))
-        return false;
-    const ptxgen_marlin_spec *s = &p.options.spec;
-    *work = (uint64_t)p.m * s->n * s->k * marlin_matrices(s);
-    if ((grid != WIDE && *work > MOST_WORK) || !make_plan(&p, &plan))
-        return false;
-    name_classes(&p, &plan, names);
     return true;
-}
-
-static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
-{
-    struct point at;
-    assert_true(make_problem(grid, number, &at));
-    struct device device = open_small(chips[at.chip], (int)at.sms, seed);
-    struct random r = random_start(seed);
-    struct check check = {.once = once};
-    const struct kernel_request request = request_of(&at);
-    struct problem p;
-    ptxgen_error err;
-    assert_ok(problem_allocate(&p, &marlin_harness, &request, at.m, &at.layout, &device, &err),
-              &err);
-    assert_ok(problem_fill(&p, &r, &err), &err);
-    assert_ok(problem_check(&p, &device, &check, &err), &err);
-    assert_right(&check);
-    name_classes(&at, p.plan, names);
-    problem_release(&p);
-    device_close(&device);
 }
 
 static void every_class_of_marlin_is_right(void **state)
@@ -217,11 +162,14 @@ static void every_class_of_marlin_is_right(void **state)
                                          "corrected by totals",
                                          "corrected from the first",
                                          NULL};
-    const struct class_family family = {
-        {problems_of(&grids[SMALL]), problems_of(&grids[WIDE]), problems_of(&grids[PRESCRIBED])},
-        describe,
-        run,
-        wanted};
+    const struct class_family family = {.harness = &marlin_harness,
+                                        .problems = {problems_of(&grids[SMALL]),
+                                                     problems_of(&grids[WIDE]),
+                                                     problems_of(&grids[PRESCRIBED])},
+                                        .most_work = 1 << 27,
+                                        .make_problem = make_problem,
+                                        .name_classes = name_classes,
+                                        .wanted = wanted};
     (void)state;
     run_classes(&family);
 }

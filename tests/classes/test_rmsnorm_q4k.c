@@ -20,43 +20,22 @@ static size_t problems_of(enum grid grid)
     return count_of(&grids[grid]) * CHIPS * KINDS;
 }
 
-struct point {
-    size_t chip;
-    uint32_t sms, m;
-    struct {
-        ptxgen_rmsnorm_q4k_spec spec;
-    } options;
-};
-
-static struct point point_at(enum grid grid, size_t number)
+static bool make_problem(enum grid grid, size_t number, struct point *p)
 {
-    struct point p = {.chip = take_digit(&number, CHIPS)};
-    ptxgen_rmsnorm_q4k_spec *s = &p.options.spec;
-    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->k, &s->n[0], &p.m});
+    *p = (struct point){.chip = chips[take_digit(&number, CHIPS)]};
+    ptxgen_rmsnorm_q4k_spec *s = (void *)p->spec;
+    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p->sms, &s->k, &s->n[0], &p->m});
     s->x_type = number ? PTXGEN_F16 : PTXGEN_F32;
     s->residual = s->residual_out = s->bias = number == 1;
     s->y_type = PTXGEN_F16;
     s->epsilon = 1e-5f;
-    s->max_m = p.m;
-    return p;
+    s->max_m = p->m;
+    return true;
 }
 
-static struct kernel_request request_of(const struct point *p)
+static bool name_classes(const struct point *p, const void *of, struct class_names *names)
 {
-    return (struct kernel_request){.spec = &p->options.spec, .tile = NULL};
-}
-
-static bool make_plan(const struct point *p, ptxgen_rmsnorm_q4k_plan *plan)
-{
-    ptxgen_target target = small_target(chips[p->chip], p->sms);
-    const struct kernel_request request = request_of(p);
-    return harness_plan(&rmsnorm_q4k_harness, &request, p->m, &target, plan, NULL, NULL) ==
-           PTXGEN_OK;
-}
-
-static void name_classes(const struct point *p, const ptxgen_rmsnorm_q4k_plan *plan,
-                         struct class_names *names)
-{
+    const ptxgen_rmsnorm_q4k_plan *plan = of;
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, p->m);
     const char *entry = ptxgen_rmsnorm_q4k_entry(v);
     const char *rounds = v->rounds > 2 ? "many rounds" : v->rounds > 1 ? "two rounds" : "one round";
@@ -73,36 +52,7 @@ static void name_classes(const struct point *p, const ptxgen_rmsnorm_q4k_plan *p
     snprintf(names->of[3], NAME, "%s, x of %u bytes, residual and bias %u, %s", entry,
              plan->spec.x_type == PTXGEN_F16 ? 2 : 4, plan->spec.bias,
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn");
-}
-
-static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
-{
-    struct point p = point_at(grid, number);
-    ptxgen_rmsnorm_q4k_plan plan;
-    *work = (uint64_t)p.m * p.options.spec.n[0] * p.options.spec.k;
-    if ((grid != WIDE && *work > 1 << 25) || !make_plan(&p, &plan))
-        return false;
-    name_classes(&p, &plan, names);
     return true;
-}
-
-static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
-{
-    struct point at = point_at(grid, number);
-    struct device device = open_small(chips[at.chip], (int)at.sms, seed);
-    struct random r = random_start(seed);
-    struct check check = {.once = once};
-    const struct kernel_request request = request_of(&at);
-    struct problem p;
-    ptxgen_error err;
-    assert_ok(problem_allocate(&p, &rmsnorm_q4k_harness, &request, at.m, NULL, &device, &err),
-              &err);
-    assert_ok(problem_fill(&p, &r, &err), &err);
-    assert_ok(problem_check(&p, &device, &check, &err), &err);
-    assert_right(&check);
-    name_classes(&at, p.plan, names);
-    problem_release(&p);
-    device_close(&device);
 }
 
 static void every_class_of_rmsnorm_q4k_is_right(void **state)
@@ -126,8 +76,12 @@ static void every_class_of_rmsnorm_q4k_is_right(void **state)
                                          "x loaded",
                                          "x staged in part",
                                          NULL};
-    const struct class_family family = {
-        {problems_of(SMALL), problems_of(WIDE)}, describe, run, wanted};
+    const struct class_family family = {.harness = &rmsnorm_q4k_harness,
+                                        .problems = {problems_of(SMALL), problems_of(WIDE)},
+                                        .most_work = 1 << 25,
+                                        .make_problem = make_problem,
+                                        .name_classes = name_classes,
+                                        .wanted = wanted};
     (void)state;
     run_classes(&family);
 }

@@ -23,34 +23,11 @@ static size_t problems_of(enum grid grid)
     return grid == PRESCRIBED ? DRAWN : count_of(&grids[grid]) * CHIPS * TYPES;
 }
 
-struct point {
-    size_t chip;
-    uint32_t sms, m;
-    struct {
-        ptxgen_sparse24_spec spec;
-        ptxgen_tile tile; /* tile_m 0: the plan's own */
-    } options;
-    struct layout layout;
-};
-
-static struct kernel_request request_of(const struct point *p)
-{
-    return (struct kernel_request){.spec = &p->options.spec,
-                                   .tile = p->options.tile.tile_m ? &p->options.tile : NULL};
-}
-
-static bool make_plan(const struct point *p, ptxgen_sparse24_plan *plan)
-{
-    ptxgen_target target = small_target(chips[p->chip], p->sms);
-    const struct kernel_request request = request_of(p);
-    return harness_plan(&sparse24_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
-}
-
 static struct point point_at(enum grid grid, size_t number)
 {
     struct random r = random_start(number);
-    struct point p = {.chip = take_digit(&number, CHIPS)};
-    ptxgen_sparse24_spec *s = &p.options.spec;
+    struct point p = {.chip = chips[take_digit(&number, CHIPS)]};
+    ptxgen_sparse24_spec *s = (void *)p.spec;
     s->type = take_digit(&number, TYPES) ? PTXGEN_SPARSE24_S8 : PTXGEN_SPARSE24_F16;
     s->y_type = PTXGEN_F16;
     s->bias = s->residual = (uint8_t)random_below(&r, 2);
@@ -72,16 +49,17 @@ static bool make_problem(enum grid grid, size_t number, struct point *p)
     struct point model = point_at(WIDE, kind + CHIPS * TYPES * wide);
     ptxgen_sparse24_plan plan;
     *p = point_at(grid, kind + CHIPS * TYPES * small);
-    if (!make_plan(&model, &plan))
+    if (!make_plan(&sparse24_harness, &model, &plan))
         return false;
-    p->options.tile = plan.variants[0];
+    p->tile = plan.variants[0];
+    p->prescribes = true;
     return true;
 }
 
 /* False where a tile that is prescribed takes no such launch. */
-static bool name_classes(const struct point *p, const ptxgen_sparse24_plan *plan,
-                         struct class_names *names)
+static bool name_classes(const struct point *p, const void *of, struct class_names *names)
 {
+    const ptxgen_sparse24_plan *plan = of;
     const ptxgen_tile *v = &plan->variants[0];
     const char *type = plan->spec.type == PTXGEN_SPARSE24_S8 ? "s8" : "f16",
                *entry = ptxgen_sparse24_entry(v), *wgmma = sparse24_is_wgmma(v) ? " wgmma" : "";
@@ -102,38 +80,6 @@ static bool name_classes(const struct point *p, const ptxgen_sparse24_plan *plan
              s.tiles.divides ? "divided" : "whole",
              p->layout.gap[SPARSE24_AT_X] ? "aligned first" : "as they are");
     return true;
-}
-
-static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
-{
-    struct point p;
-    ptxgen_sparse24_plan plan;
-    if (!make_problem(grid, number, &p))
-        return false;
-    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
-    if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
-        return false;
-    return name_classes(&p, &plan, names);
-}
-
-static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
-{
-    struct point at;
-    assert_true(make_problem(grid, number, &at));
-    struct device device = open_small(chips[at.chip], (int)at.sms, seed);
-    struct random r = random_start(seed);
-    struct check check = {.once = once};
-    const struct kernel_request request = request_of(&at);
-    struct problem p;
-    ptxgen_error err;
-    assert_ok(problem_allocate(&p, &sparse24_harness, &request, at.m, &at.layout, &device, &err),
-              &err);
-    assert_ok(problem_fill(&p, &r, &err), &err);
-    assert_ok(problem_check(&p, &device, &check, &err), &err);
-    assert_right(&check);
-    assert_true(name_classes(&at, p.plan, names));
-    problem_release(&p);
-    device_close(&device);
 }
 
 static void every_class_of_sparse24_is_right(void **state)
@@ -158,7 +104,12 @@ static void every_class_of_sparse24_is_right(void **state)
                                          "aligned first",
                                          NULL};
     const struct class_family family = {
-        {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)}, describe, run, wanted};
+        .harness = &sparse24_harness,
+        .problems = {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)},
+        .most_work = 1 << 26,
+        .make_problem = make_problem,
+        .name_classes = name_classes,
+        .wanted = wanted};
     (void)state;
     run_classes(&family);
 }

@@ -27,8 +27,7 @@ static ptxgen_status run_sparse24(struct device *device, uint32_t m, int type, b
     spec.activation = plain ? PTXGEN_ACTIVATION_NONE : PTXGEN_ACTIVATION_RELU;
     struct problem p = {.harness = NULL};
     struct random r = random_start(1);
-    ptxgen_status status =
-        problem_allocate(&p, &sparse24_harness, &request, m, NULL, device, err);
+    ptxgen_status status = problem_allocate(&p, &sparse24_harness, &request, m, NULL, device, err);
     if (status == PTXGEN_OK)
         status = problem_fill(&p, &r, err);
     if (status == PTXGEN_OK)

@@ -24,32 +24,10 @@ static size_t problems_of(enum grid grid)
     return grid == PRESCRIBED ? DRAWN : count_of(&grids[grid]) * CHIPS * KINDS;
 }
 
-struct point {
-    size_t chip;
-    uint32_t sms, m;
-    struct {
-        ptxgen_w8a8_spec spec;
-        ptxgen_tile tile; /* tile_m 0: the plan's own */
-    } options;
-};
-
-static struct kernel_request request_of(const struct point *p)
-{
-    return (struct kernel_request){.spec = &p->options.spec,
-                                   .tile = p->options.tile.tile_m ? &p->options.tile : NULL};
-}
-
-static bool make_plan(const struct point *p, ptxgen_w8a8_plan *plan)
-{
-    ptxgen_target target = small_target(chips[p->chip], p->sms);
-    const struct kernel_request request = request_of(p);
-    return harness_plan(&w8a8_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
-}
-
 static struct point point_at(enum grid grid, size_t number)
 {
-    struct point p = {.chip = take_digit(&number, CHIPS)};
-    ptxgen_w8a8_spec *s = &p.options.spec;
+    struct point p = {.chip = chips[take_digit(&number, CHIPS)]};
+    ptxgen_w8a8_spec *s = (void *)p.spec;
     s->asymmetric = s->bias = (uint8_t)take_digit(&number, KINDS);
     s->x_type = s->asymmetric ? PTXGEN_F32 : PTXGEN_F16;
     s->y_type = PTXGEN_BF16;
@@ -70,16 +48,17 @@ static bool make_problem(enum grid grid, size_t number, struct point *p)
     struct point model = point_at(WIDE, kind + CHIPS * KINDS * wide);
     ptxgen_w8a8_plan plan;
     *p = point_at(grid, kind + CHIPS * KINDS * small);
-    if (!make_plan(&model, &plan))
+    if (!make_plan(&w8a8_harness, &model, &plan))
         return false;
-    p->options.tile = *ptxgen_w8a8_choose(&plan, model.m);
+    p->tile = *ptxgen_w8a8_choose(&plan, model.m);
+    p->prescribes = true;
     return true;
 }
 
 /* False where a tile that is prescribed takes no such launch. */
-static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
-                         struct class_names *names)
+static bool name_classes(const struct point *p, const void *of, struct class_names *names)
 {
+    const ptxgen_w8a8_plan *plan = of;
     const ptxgen_tile *v = ptxgen_w8a8_choose(plan, p->m);
     struct w8a8_schedule s;
     ptxgen_error err;
@@ -88,8 +67,7 @@ static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
     if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
     snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tile_m,
-             v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", v->wk,
-             v->cluster);
+             v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", v->wk, v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
              plan->spec.asymmetric ? "asymmetric" : "symmetric", w8a8_copy_bytes(plan, v),
              w8a8_rotates(plan, v) ? ", rotated" : "");
@@ -104,62 +82,37 @@ static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
     return true;
 }
 
-static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
-{
-    struct point p;
-    ptxgen_w8a8_plan plan;
-    if (!make_problem(grid, number, &p))
-        return false;
-    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
-    if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
-        return false;
-    return name_classes(&p, &plan, names);
-}
-
-static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
-{
-    struct point at;
-    assert_true(make_problem(grid, number, &at));
-    struct device device = open_small(chips[at.chip], (int)at.sms, seed);
-    struct random r = random_start(seed);
-    struct check check = {.once = once};
-    const struct kernel_request request = request_of(&at);
-    struct problem p;
-    ptxgen_error err;
-    assert_ok(problem_allocate(&p, &w8a8_harness, &request, at.m, NULL, &device, &err), &err);
-    assert_ok(problem_fill(&p, &r, &err), &err);
-    assert_ok(problem_check(&p, &device, &check, &err), &err);
-    assert_right(&check);
-    assert_true(name_classes(&at, p.plan, names));
-    problem_release(&p);
-    device_close(&device);
-}
-
 static void every_class_of_w8a8_is_right(void **state)
 {
-    static const char *const wanted[] = {"fused",
-                                         "16 tokens wgmma", /* a producer each for weights and codes */
-                                         "64 tokens wgmma",
-                                         "256 tokens wgmma",
-                                         "wk 1",
-                                         "wk 2",
-                                         "cluster 1",
-                                         "cluster 2",
-                                         "a whole tile",
-                                         "several whole tiles",
-                                         "divided between two",
-                                         "divided among many",
-                                         "divided, several tiles",
-                                         "ring wraps",
-                                         "ring suffices",
-                                         "rotated",
-                                         "copies of 16",
-                                         "copies of 4",
-                                         "aligned first",
-                                         "fetched ahead",
-                                         NULL};
+    static const char *const wanted[] = {
+        "fused",
+        "16 tokens wgmma", /* a producer each for weights and codes */
+        "64 tokens wgmma",
+        "256 tokens wgmma",
+        "wk 1",
+        "wk 2",
+        "cluster 1",
+        "cluster 2",
+        "a whole tile",
+        "several whole tiles",
+        "divided between two",
+        "divided among many",
+        "divided, several tiles",
+        "ring wraps",
+        "ring suffices",
+        "rotated",
+        "copies of 16",
+        "copies of 4",
+        "aligned first",
+        "fetched ahead",
+        NULL};
     const struct class_family family = {
-        {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)}, describe, run, wanted};
+        .harness = &w8a8_harness,
+        .problems = {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)},
+        .most_work = 1 << 26,
+        .make_problem = make_problem,
+        .name_classes = name_classes,
+        .wanted = wanted};
     (void)state;
     run_classes(&family);
 }
