@@ -126,7 +126,7 @@ static int entry(const void *plan, uint64_t m)
 }
 
 static const struct family dense = {
-    .table = {FAMILY_TABLE(dense), .plan_version = 12, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(dense), .plan_version = 13, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(dense),
     FAMILY_WORKSPACE_MEMBERS(dense),

@@ -227,7 +227,7 @@ void dense_begin_output(struct dense_product *q)
                  .wk = v->wk,
                  .interleaved = dense_is_wgmma(v),
                  .alone = dense_is_alone(v),
-                 .ctas = v->split > 1 ? v->split : 0,
+                 .ctas = v->split,
                  .rank = q->g.rank,
                  .pass_m = v->pass_m},
         .along = q->along_n,

@@ -15,19 +15,6 @@ uint32_t gemm_chunk_width(uint32_t sums, uint32_t threads)
     return width;
 }
 
-ptx_pred gemm_chunks_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
-                                 const bool *used, int strides, int count)
-{
-    ptx_u64 all = U64(0);
-    for (int i = 0; i < count; i++)
-        if (used[i]) {
-            ptx_u64 bytes = i < strides ? address[i] : ptx_shl_b64(k, address[i], U32(1));
-            all = ptx_or_b64(k, all, bytes);
-        }
-    ptx_u64 low = ptx_and_b64(k, all, U64(width * 2 - 1));
-    return ptx_setp_eq_u64(k, low, U64(0));
-}
-
 static void widen_pair(ptx_kernel *k, const struct gemm_chunk *c, ptx_u32 pair, ptx_f32 to[2])
 {
     ptx_u16 halves[2];
@@ -68,10 +55,11 @@ static void load_words(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 from, 
     }
 }
 
-static void store_words(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to, const ptx_u32 *words)
+void gemm_chunk_store_vectors(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to, int offset,
+                              const ptx_u32 words[])
 {
     for (uint32_t i = 0; i < count_words(c); i += FULL) {
-        int at = (int)(4 * i);
+        int at = offset + (int)(4 * i);
         if (count_words(c) >= FULL)
             ptx_st_global_v4_u32(k, to, at, words + i);
         else if (count_words(c) == 2)
@@ -164,18 +152,24 @@ void gemm_chunk_store_words(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 t
                             const ptx_u32 words[])
 {
     ptx_if_else(k, c->aligned)
-        store_words(k, c, to, words);
+        gemm_chunk_store_vectors(k, c, to, 0, words);
     else
         store_elements(k, c, to, words);
+}
+
+void gemm_chunk_round(ptx_kernel *k, const struct gemm_chunk *c, const ptx_f32 values[],
+                      ptx_u32 words[])
+{
+    for (uint32_t i = 0; i < count_words(c); i++)
+        words[i] = c->f32 ? ptx_f32_as_u32(values[i])
+                          : narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
 }
 
 void gemm_chunk_store(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to,
                       const ptx_f32 values[GEMM_SUMS_WIDTH])
 {
     ptx_u32 words[GEMM_SUMS_WIDTH];
-    for (uint32_t i = 0; i < count_words(c); i++)
-        words[i] = c->f32 ? ptx_f32_as_u32(values[i])
-                          : narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
+    gemm_chunk_round(k, c, values, words);
     gemm_chunk_store_words(k, c, to, words);
 }
 

@@ -22,20 +22,19 @@ struct gemm_chunk {
  * where none does.
  */
 uint32_t gemm_chunk_width(uint32_t sums, uint32_t threads);
-/*
- * Whether every array of 16-bit elements in use, and every row of it, starts at a multiple of a
- * chunk. `address` holds `count` values: first `strides` addresses, then strides in elements.
- * used[i] says whether value i counts.
- */
-ptx_pred gemm_chunks_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
-                                 const bool *used, int strides, int count);
 void gemm_chunk_load(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 from,
                      ptx_f32 to[GEMM_SUMS_WIDTH]);
 void gemm_chunk_store(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to,
                       const ptx_f32 values[GEMM_SUMS_WIDTH]);
-/* Stores elements that have been rounded: a word holds two 16-bit elements, or one f32. */
+/* Rounds values to elements: a word holds two 16-bit elements, or one f32. */
+void gemm_chunk_round(ptx_kernel *k, const struct gemm_chunk *c, const ptx_f32 values[],
+                      ptx_u32 words[]);
+/* Stores elements that have been rounded. */
 void gemm_chunk_store_words(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to,
                             const ptx_u32 words[]);
+/* The same where all of the chunk is in the row and aligned. */
+void gemm_chunk_store_vectors(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to, int offset,
+                              const ptx_u32 words[]);
 /* Adds the chunk at `from` to v, element by element. */
 void gemm_chunk_add(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 from,
                     ptx_f32 v[GEMM_SUMS_WIDTH]);

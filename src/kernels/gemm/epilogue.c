@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "epilogue.h"
 
+/* Bytes of an element of y, as a power of two. */
+static uint32_t log_element(const struct gemm_epilogue *o)
+{
+    return o->type == PTXGEN_F64 ? 3 : o->type == PTXGEN_F32 ? 2 : 1;
+}
+
 static uint32_t element(const struct gemm_epilogue *o)
 {
-    return o->type == PTXGEN_F32 ? 4 : 2;
+    return 1u << log_element(o);
 }
 
 static ptx_u64 in_bytes(const struct gemm_epilogue *o, ptx_u64 elements)
 {
-    return ptx_shl_b64(o->g->k, elements, U32(element(o) / 2));
+    return ptx_shl_b64(o->g->k, elements, U32(log_element(o)));
 }
 
 /* The threads that end a part together. */
@@ -23,18 +29,18 @@ static uint32_t columns(const struct gemm_epilogue *o)
     return o->pairs ? o->sums.tile_n / 2 : o->sums.tile_n;
 }
 
+/* Rows of a pass, or of a warp's share of it. */
 static uint32_t pass_rows(const struct gemm_epilogue *o)
 {
-    return o->rounds ? o->halves.pass_m : o->sums.pass_m;
+    return o->rounds ? o->halves.pass_m : gemm_sums_warp_pass(&o->sums);
 }
 
 /* ---- what holds for all tiles ---- */
 
-/* Whether all arrays, and all of their rows, are aligned for the vector accesses of a chunk. */
-static ptx_pred find_aligned(const struct gemm_epilogue *o)
+/* The bits of the addresses of all arrays, and of the bytes between their rows. */
+static ptx_u64 places_of_arrays(const struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
-    uint32_t bytes = o->chunk.width * element(o) < 16 ? o->chunk.width * element(o) : 16;
     ptx_u64 all = ptx_or_b64(k, o->y, in_bytes(o, o->y_stride));
     if (o->has_bias)
         all = ptx_or_b64(k, all, o->bias);
@@ -44,6 +50,15 @@ static ptx_pred find_aligned(const struct gemm_epilogue *o)
         all = ptx_or_b64(k, all, o->residual);
         all = ptx_or_b64(k, all, in_bytes(o, o->residual_stride));
     }
+    return all;
+}
+
+/* Whether all arrays, and all of their rows, are aligned for the vector accesses of a chunk. */
+static ptx_pred find_aligned(const struct gemm_epilogue *o)
+{
+    ptx_kernel *k = o->g->k;
+    uint32_t bytes = o->chunk.width * element(o) < 16 ? o->chunk.width * element(o) : 16;
+    ptx_u64 all = o->finish_pass ? o->places : places_of_arrays(o);
     ptx_u64 low = ptx_and_b64(k, all, U64(bytes - 1));
     return ptx_setp_eq_u64(k, low, U64(0));
 }
@@ -56,7 +71,7 @@ static bool may_round(const struct gemm_epilogue *o)
 {
     const struct gemm_sums *s = &o->sums;
     bool stages = (s->interleaved || (s->alone && o->has_stmatrix)) && s->tile_m >= 16;
-    bool complete = s->wk == 1 && !s->ctas && !o->scale && !o->pairs;
+    bool complete = s->wk == 1 && s->ctas <= 1 && !o->scale && !o->pairs;
     bool plain = !o->activation && !o->has_residual && (!o->has_bias || o->rounds_biased);
     return stages && complete && plain && o->type != PTXGEN_F32 && o->n % GEMM_HALVES_WIDTH == 0;
 }
@@ -228,11 +243,13 @@ static void stage_pass(const struct gemm_epilogue *o)
     ptx_kernel *k = o->g->k;
     const struct gemm_sums *s = &o->sums;
     uint32_t pass_m = pass_rows(o), rows = gemm_sums_warp_rows(s);
-    if ((s->alone ? rows : s->tile_m) == pass_m) {
+    bool all = s->alone || s->wm || rows == s->tile_m; /* a warp stages rows in every pass */
+    if (all && rows == pass_m) {
         stage(o, 0);
         return;
     }
-    ptx_u32 row = rows == s->tile_m ? o->pass_row : ptx_sub_u32(k, o->pass_row, s->warp_row);
+    bool from_0 = s->wm || rows == s->tile_m;
+    ptx_u32 row = from_0 ? o->pass_row : ptx_sub_u32(k, o->pass_row, s->warp_row);
     for (uint32_t i = 0; i < rows / pass_m; i++)
         ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * pass_m)))
             stage(o, i);
@@ -248,7 +265,7 @@ static void finish_pass(const struct gemm_epilogue *o)
     ptx_u32 end = ptx_min_u32(k, o->rows, pass_end), begin = ptx_min_u32(k, o->rows, o->pass_row);
     ptx_u32 rows = ptx_sub_u32(k, end, begin);
     ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
-    uint32_t finishers = s->alone ? 32 : threads(o), ctas = s->ctas ? s->ctas : 1;
+    uint32_t finishers = s->alone ? 32 : threads(o), ctas = s->ctas > 1 ? s->ctas : 1;
     ptx_u32 chunk = ptx_mov_u32(k, s->alone ? o->at->lane : o->at->thread);
     if (ctas > 1)
         ptx_mad_lo_u32_to(k, chunk, s->rank, U32(finishers), chunk);
@@ -266,7 +283,7 @@ static void finish_pass(const struct gemm_epilogue *o)
 static void synchronise(const struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
-    if (o->sums.ctas) {
+    if (o->sums.ctas > 1) {
         ptx_barrier_cluster_arrive(k);
         ptx_barrier_cluster_wait(k);
     } else if (o->sums.alone)
@@ -312,29 +329,57 @@ static void complete(const struct gemm_epilogue *o)
             add_bias_to(o, t, r);
 }
 
-/* Stages and finishes the rows of a tile, pass by pass. */
-static void finish_tile(struct gemm_epilogue *o, ptx_u32 tile)
+void gemm_epilogue_locate(struct gemm_epilogue *o, ptx_u32 tile)
+{
+    o->end_row = o->g->m;
+    o->locate(o->user, tile, o);
+    o->rows = ptx_sub_u32(o->g->k, o->end_row, o->first_row);
+}
+
+static void do_pass(struct gemm_epilogue *o)
+{
+    if (o->begin_pass)
+        o->begin_pass(o->user);
+    stage_pass(o);
+    synchronise(o);
+    if (o->finish_pass)
+        o->finish_pass(o->user);
+    else
+        finish_pass(o);
+}
+
+/* Stages and finishes the rows of a tile, or of a warp that is alone, pass by pass. */
+static void do_passes(struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
     const struct gemm_sums *s = &o->sums;
     bool own_rows = s->alone && gemm_sums_warp_rows(s) < s->tile_m;
-    ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(s->warp_m)) : U32(s->tile_m);
-    o->end_row = o->g->m;
-    o->locate(o->user, tile, o);
-    o->rows = ptx_sub_u32(k, o->end_row, o->first_row);
-    complete(o);
-    if ((o->at->team || s->ctas) && !o->only)
-        synchronise(o); /* all threads have read the staged rows of the tile before */
-    o->pass_row = ptx_mov_u32(k, own_rows ? s->warp_row : U32(0));
+    uint32_t rows = own_rows || s->wm ? gemm_sums_warp_rows(s) : s->tile_m;
+    o->pass_row = own_rows ? s->warp_row : U32(0);
+    if (rows == pass_rows(o)) {
+        do_pass(o);
+        return;
+    }
+    ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(rows)) : U32(rows);
+    o->pass_row = ptx_mov_u32(k, o->pass_row);
     ptx_loop(k, passes) {
         ptx_nounroll(k);
-        stage_pass(o);
-        synchronise(o);
-        finish_pass(o);
+        do_pass(o);
         ptx_add_u32_to(k, o->pass_row, o->pass_row, U32(pass_rows(o)));
         ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, o->pass_row, end), false);
         synchronise(o); /* all threads have read the rows that the next pass overwrites */
     }
+}
+
+/* Finishes a tile whose sums are complete in this CTA, or among those that exchange them. */
+static void finish_tile(struct gemm_epilogue *o, ptx_u32 tile)
+{
+    if (!o->locates_early)
+        gemm_epilogue_locate(o, tile);
+    complete(o);
+    if ((o->at->team || o->sums.ctas > 1) && !o->only)
+        synchronise(o); /* all threads have read the staged rows of the tile before */
+    do_passes(o);
 }
 
 /* ---- one part of a tile (stream-K) ---- */
@@ -367,7 +412,7 @@ void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part)
     const struct gemm_walk *w = &part->walk;
     if (o->scale_accumulators && !o->exchange)
         o->scale_accumulators(o->user);
-    if (o->sums.ctas || !o->partials.fragments) {
+    if (o->sums.ctas > 1 || !o->partials.fragments) {
         finish_tile(o, w->tile);
         return;
     }

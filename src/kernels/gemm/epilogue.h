@@ -68,21 +68,32 @@ struct gemm_epilogue {
      * the number of tokens where `locate` does not set it, too.
      */
     void (*locate)(void *user, ptx_u32 tile, struct gemm_epilogue *o);
+    bool locates_early; /* the caller calls gemm_epilogue_locate when the part of a tile begins */
     /* Scales the accumulators of a part once they hold what `exchange` brings; or NULL. */
     void (*scale_accumulators)(void *user);
     /* Converts a chunk's s32 sums to f32 and scales them; NULL where sums are f32. */
     void (*scale)(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums,
                   ptx_f32 *v);
+    /*
+     * For a family whose threads have the same columns in all passes, and load what these need once
+     * for a tile: loads what the rows of a pass need, before they are staged, and finishes the
+     * staged rows in place of the loop over chunks. Both NULL in other families.
+     */
+    void (*begin_pass)(void *user);
+    void (*finish_pass)(void *user);
+    ptx_u64 places; /* the bits of all addresses and row pitches that finish_pass accesses */
 
     ptx_u32 first_row, end_row, first_column; /* of the tile in y; its rows end before end_row */
     ptx_u32 rows;                             /* of y, from the tile's first on */
-    ptx_u32 pass_row;                         /* first row of the pass, within the tile */
+    ptx_u32 pass_row; /* first row of the pass in the tile; with sums.wm, of a warp's rows */
     struct gemm_chunk chunk;
     bool rounds; /* accumulators are rounded before they are staged (halves.h) */
     struct gemm_halves halves;
 };
 
 void gemm_epilogue_begin(struct gemm_epilogue *o);
+/* With `locates_early`: finds the place of the tile whose part begins. */
+void gemm_epilogue_locate(struct gemm_epilogue *o, ptx_u32 tile);
 /*
  * Ends a part of a tile. The CTAs of a cluster that have sums of the same tile (sums.ctas) have all
  * of the tile's sums between them, and read each other's shared memory: the caller synchronises the

@@ -29,14 +29,20 @@ void gemm_sums_begin(ptx_kernel *k, const struct gemm_threads *at, ptx_u32 warp_
     }
     ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch), s->staged);
     s->lane = ptx_mad_lo_u32(k, column, U32(4), line);
-    for (uint32_t i = 0; i < s->ctas; i++)
+    if (s->wm > 1)
+        s->lane = ptx_mad_lo_u32(k, s->along_m, U32(gemm_sums_warp_pass(s) * pitch), s->lane);
+    if (s->ctas == 2) {
+        ptx_u32 other = ptx_xor_b32(k, s->rank, U32(1));
+        s->of_cta[1] = ptx_mapa_shared_cluster_u32(k, s->staging, other);
+    }
+    for (uint32_t i = 0; i < s->ctas && s->ctas > 2; i++)
         s->of_cta[i] = ptx_mapa_shared_cluster_u32(k, s->staging, U32(i));
 }
 
 void gemm_sums_stage(ptx_kernel *k, const struct gemm_sums *s, uint32_t pass,
                      gemm_sums_register *acc, const void *from)
 {
-    uint32_t pitch = pitch_of(s), groups = s->pass_m / 8;
+    uint32_t pitch = pitch_of(s), groups = gemm_sums_warp_pass(s) / 8;
     uint32_t tile_columns = s->interleaved ? 64 : 16;
     for (uint32_t t = 0; t < s->warp_n / 16; t++)
         for (uint32_t j = 0; j < groups; j++)
@@ -52,33 +58,55 @@ static ptx_u32 add(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 a, ptx_u32 
     return s->integer ? ptx_add_u32(k, a, b) : ptx_f32_as_u32(ptx_add_f32(k, f32_a, f32_b));
 }
 
-static void load_shared(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 at, uint32_t offset,
-                        ptx_u32 *to)
+static void load_shared(ptx_kernel *k, uint32_t words, ptx_u32 at, uint32_t offset, ptx_u32 *to)
 {
-    bool full = piece(s) == FULL;
-    bool remote = s->remote || s->ctas;
-    if (full && remote)
-        ptx_ld_shared_cluster_v4_u32(k, to, at, (int)offset);
-    else if (full)
+    if (words == FULL)
         ptx_ld_shared_v4_u32(k, to, at, (int)offset);
-    else if (remote)
+    else if (words == 2)
+        ptx_ld_shared_v2_u32(k, to, at, (int)offset);
+    else
+        to[0] = ptx_ld_shared_u32(k, at, (int)offset);
+}
+
+static void load_of_cluster(ptx_kernel *k, uint32_t words, ptx_u32 at, uint32_t offset, ptx_u32 *to)
+{
+    if (words == FULL)
+        ptx_ld_shared_cluster_v4_u32(k, to, at, (int)offset);
+    else if (words == 2)
         ptx_ld_shared_cluster_v2_u32(k, to, at, (int)offset);
     else
-        ptx_ld_shared_v2_u32(k, to, at, (int)offset);
+        to[0] = ptx_ld_shared_cluster_u32(k, at, (int)offset);
 }
 
 /* Adds up the sums at byte `place` of each warp along K, of those staged at address `staged`. */
 static void add_staged(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 staged, ptx_u32 place,
-                       bool first, ptx_u32 sums[GEMM_SUMS_WIDTH])
+                       bool own, bool first, ptx_u32 sums[GEMM_SUMS_WIDTH])
 {
     ptx_u32 at = ptx_add_u32(k, staged, place);
     for (uint32_t w = 0; w < s->wk; w++)
         for (uint32_t i = 0; i < s->width; i += piece(s)) {
             ptx_u32 more[FULL];
-            load_shared(k, s, at, w * s->pass_m * pitch_of(s) + i * 4, more);
+            uint32_t offset = w * s->pass_m * pitch_of(s) + i * 4;
+            (own ? load_shared : load_of_cluster)(k, piece(s), at, offset, more);
             for (uint32_t j = 0; j < piece(s); j++)
                 sums[i + j] = first && w == 0 ? more[j] : add(k, s, sums[i + j], more[j]);
         }
+}
+
+ptx_u32 gemm_sums_place(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column)
+{
+    ptx_u32 line = ptx_mul_lo_u32(k, row, U32(pitch_of(s)));
+    return ptx_mad_lo_u32(k, column, U32(4), line);
+}
+
+void gemm_sums_load_at(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 place,
+                       ptx_u32 sums[GEMM_SUMS_WIDTH])
+{
+    bool own = s->ctas <= 2;
+    if (own)
+        add_staged(k, s, s->alone ? s->staged : s->staging, place, true, true, sums);
+    for (uint32_t i = own; i < s->ctas; i++)
+        add_staged(k, s, s->of_cta[i], place, false, i == 0, sums);
 }
 
 void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
@@ -86,10 +114,5 @@ void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u
 {
     if (s->alone)
         column = ptx_sub_u32(k, column, s->warp_column);
-    ptx_u32 line = ptx_mul_lo_u32(k, row, U32(pitch_of(s)));
-    ptx_u32 place = ptx_mad_lo_u32(k, column, U32(4), line);
-    if (!s->ctas)
-        add_staged(k, s, s->alone ? s->staged : s->staging, place, true, sums);
-    for (uint32_t i = 0; i < s->ctas; i++)
-        add_staged(k, s, s->of_cta[i], place, i == 0, sums);
+    gemm_sums_load_at(k, s, gemm_sums_place(k, s, row, column), sums);
 }

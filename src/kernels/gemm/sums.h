@@ -27,18 +27,20 @@ struct gemm_sums {
     uint32_t warp_m;         /* rows of a warp where warps divide the rows; 0: all tile_m rows */
     ptx_u32 warp_row;        /* first row of the warp where warp_m is not 0 */
     uint32_t pass_m;         /* rows staged at once: a multiple of 8 that divides a warp's rows */
-    uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
-    uint32_t ctas;           /* of a cluster that have sums of the same tile; 0: this CTA only */
-    ptx_u32 rank;            /* of this CTA among `ctas` */
-    bool alone;              /* each warp stages and finishes its own sums; wk is 1 */
-    bool integer;            /* sums are s32, else f32; registers are untyped */
-    ptx_u32 staging;         /* shared address of gemm_sums_bytes or gemm_sums_alone_bytes */
-    bool remote;             /* for loads: `staging` is in another CTA of the cluster */
+    uint32_t wm;             /* warps that each stage their share of every pass; 0: no shares */
+    ptx_u32 along_m;         /* index of the warp among those, where wm is above 1 */
+    uint32_t width;          /* columns of a chunk: 1, 2, 4 or 8 */
+    uint32_t ctas;   /* of a cluster that have sums of the same tile; 0 or 1: this CTA only */
+    ptx_u32 rank;    /* of this CTA among `ctas` */
+    bool alone;      /* each warp stages and finishes its own sums; wk is 1 */
+    bool integer;    /* sums are s32, else f32; registers are untyped */
+    ptx_u32 staging; /* shared address of gemm_sums_bytes or gemm_sums_alone_bytes */
 
-    ptx_u32 lane;                   /* shared address for the lane's first accumulator */
-    ptx_u32 of_cta[GEMM_SUMS_CTAS]; /* the staging address in each CTA of the cluster */
-    ptx_u32 staged;                 /* staging address of the warp that is alone, or of the CTA */
-    ptx_u32 warp_column;            /* first column of the warp */
+    ptx_u32 lane; /* shared address for the lane's first accumulator */
+    /* The staging address in each CTA of the cluster; of two CTAs, [1] is that of the other one. */
+    ptx_u32 of_cta[GEMM_SUMS_CTAS];
+    ptx_u32 staged;      /* staging address of the warp that is alone, or of the CTA */
+    ptx_u32 warp_column; /* first column of the warp */
 };
 
 /* Bytes between staged rows: 16 more than the columns take, against bank conflicts. */
@@ -46,9 +48,15 @@ static inline uint32_t gemm_sums_pitch(uint32_t tile_n)
 {
     return (tile_n + 4) * 4;
 }
+/* Rows of a tile that a warp has sums of. */
 static inline uint32_t gemm_sums_warp_rows(const struct gemm_sums *s)
 {
-    return s->warp_m ? s->warp_m : s->tile_m;
+    return s->warp_m ? s->warp_m : s->wm ? s->tile_m / s->wm : s->tile_m;
+}
+/* Rows of a pass that a warp stages, where it stages any. */
+static inline uint32_t gemm_sums_warp_pass(const struct gemm_sums *s)
+{
+    return s->wm ? s->pass_m / s->wm : s->pass_m;
 }
 static inline uint32_t gemm_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_t wk)
 {
@@ -73,5 +81,9 @@ void gemm_sums_stage(ptx_kernel *k, const struct gemm_sums *s, uint32_t pass,
  */
 void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[GEMM_SUMS_WIDTH]);
+/* The same in two steps, for warps that are not alone: the offset of a chunk, and its sums. */
+ptx_u32 gemm_sums_place(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column);
+void gemm_sums_load_at(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 place,
+                       ptx_u32 sums[GEMM_SUMS_WIDTH]);
 
 #endif

@@ -80,7 +80,8 @@ ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r)
 
 ptx_u64 marlin_emit_partials(struct marlin_product *q)
 {
-    return ptx_add_u64(q->g.k, q->address[MARLIN_WORKSPACE], U64(gemm_partials_offset(&q->plan->target, MARLIN_MOST_CTAS)));
+    return ptx_add_u64(q->g.k, q->address[MARLIN_WORKSPACE],
+                       U64(gemm_partials_offset(&q->plan->target, MARLIN_MOST_CTAS)));
 }
 
 void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
@@ -109,7 +110,7 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
                  .wk = marlin_staged_wk(v),
                  .interleaved = marlin_is_wgmma(v),
                  .pass_m = marlin_pass_tokens(v),
-                 .ctas = exchanges || v->cluster == 1 ? 0 : v->cluster,
+                 .ctas = exchanges ? 1 : v->cluster,
                  .rank = q->g.rank,
                  .staging = staging},
         .partials = {.threads = marlin_threads(v),

@@ -77,7 +77,7 @@ void sparse24_output_begin(struct sparse24_product *q)
                  .interleaved = sparse24_is_wgmma(v),
                  .alone = sparse24_warps_are_alone(v),
                  .integer = integer,
-                 .ctas = v->cluster > 1 && !exchanges ? v->cluster : 0,
+                 .ctas = exchanges ? 1 : v->cluster,
                  .rank = q->g.rank,
                  .pass_m = v->pass_m,
                  .staging = q->staging},

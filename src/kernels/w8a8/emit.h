@@ -4,10 +4,8 @@
 #define PTXGEN_W8A8_EMIT_H
 
 #include "../gemm/emit.h"
-#include "../gemm/entry.h"
+#include "../gemm/epilogue.h"
 #include "../gemm/operand.h"
-#include "../gemm/fixup.h"
-#include "../gemm/sums.h"
 #include "layout.h"
 
 #define F64(x) ptx_imm_f64(x)
@@ -167,26 +165,20 @@ struct row_token {
 };
 struct part {
     ptx_u32 row, column; /* the thread's first row in a pass, and its first feature in a tile */
-    ptx_u32 first_token, tokens; /* the tile's first token, and the tokens from that one on */
-    ptx_u32 n;                   /* the first column, counted in all of N */
-    ptx_s32 left;                /* columns of the tile from the first one on */
-    ptx_pred whole;              /* the features may be accessed in parts of 16 bytes */
+    ptx_u32 n;           /* that feature, counted in all of N */
+    ptx_s32 left;        /* features of the tile from that one on */
+    ptx_pred whole;      /* the features may be accessed in parts of 16 bytes */
     struct columns columns;
-    struct row_token ahead[MOST_ROUNDS];
+    struct row_token tokens[MOST_ROUNDS]; /* of the pass */
 };
 
-struct product;
 /* wgmma_output.c: outputs of tiles whose tokens are wgmma's M. */
 struct direct {
-    struct product *q;
-    ptx_pred aligned; /* pairs of columns, or whole blocks, may be stored at once */
-    ptx_u32 column;   /* the lane's first column in a tile */
+    ptx_pred aligned;       /* pairs of columns, or whole blocks, may be stored at once */
+    struct gemm_chunk pair; /* a pair of columns of y, where y is not f64 */
     struct row_token tokens[2];
-    ptx_u64 y[2]; /* addresses of the outputs of the tokens in that column */
-    /* The lane's first feature of a tile, the features from that one on, and their scales. */
-    ptx_u32 n;
-    ptx_s32 left;
-    ptx_f32 scale[MAX_TOKEN_TILES][2];
+    ptx_u64 y[2];                      /* addresses of their outputs in column part.n */
+    ptx_f32 scale[MAX_TOKEN_TILES][2]; /* of the lane's columns, where they are loaded ahead */
 };
 
 struct product {
@@ -207,10 +199,9 @@ struct product {
     struct weights w;
     struct gemm_operand codes;
     struct operands operands;
-    struct gemm_sums sums, others; /* others: the sums of the other CTA of the cluster */
-    struct gemm_partials partials; /* where tiles are divided */
+    struct gemm_epilogue output;
+    ptx_u32 staging; /* shared, for sums */
     struct part part;
-    ptx_pred aligned;                                    /* see output.c */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
     ptx_u32 resident_lane, resident_end; /* where the lane's addresses of ldmatrix start and end */
     ptx_u32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES]
@@ -289,11 +280,20 @@ struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s
 void w8a8_begin_output(struct product *q);
 /* Makes a tile the current one, and loads the scales and biases of its outputs. */
 void w8a8_begin_part(struct product *q, ptx_u32 tile);
-/* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
-void w8a8_emit_output(struct product *q, const struct gemm_walk *w, ptx_u32 first);
+/* The other CTA of a cluster has read this one's sums. */
+void w8a8_end_consumer(struct gemm *g);
 
+uint32_t w8a8_y_bytes(const struct product *q);
+/* Finds the thread's features of block `block`: part.n and part.left. */
+void w8a8_find_columns(struct product *q, ptx_u32 block);
+/* Whether the thread has a column i, counted from its first one. */
+ptx_pred w8a8_has_column(struct product *q, uint32_t i);
+/* The address of feature n in an array with an element of `bytes` bytes for each feature. */
+ptx_u64 w8a8_of_column(struct product *q, enum w8a8_param param, ptx_u32 n, uint32_t bytes);
 /* Loads the scale and the zero point of the token if it exists, else 0. */
 void w8a8_load_token(struct product *q, struct row_token *t);
+/* The address of the token's output in the thread's first column. */
+ptx_u64 w8a8_find_y(struct product *q, const struct row_token *t);
 /* The scale, bias and sum of weights of a column, and an output of the column. */
 struct column {
     struct work scale, bias;
@@ -301,14 +301,16 @@ struct column {
 };
 struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
                         ptx_u32 acc);
-/* Stores element `i` of the row at y, from a value of the work type or, for narrow y, from f32. */
+/* Rounds a value of the work type to f32, for y of f32 and narrower. */
+ptx_f32 w8a8_narrow(struct product *q, struct work v);
+/* Stores element `i` of the row at y. */
 void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v);
-void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);
 
-void w8a8_begin_direct(struct product *q, struct direct *d);
+/* wgmma_output.c */
+void w8a8_begin_direct(struct product *q);
 /* Makes a tile the current one, and loads the scales of its first outputs. */
-void w8a8_locate_direct(struct direct *d, struct gemm_place place);
-void w8a8_store_direct(struct direct *d);
+void w8a8_locate_direct(struct product *q, ptx_u32 tile);
+void w8a8_store_direct(struct product *q);
 
 /* product.c */
 struct gemm_place w8a8_place_of(struct product *q, ptx_u32 tile);

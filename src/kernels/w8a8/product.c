@@ -101,7 +101,7 @@ static void declare_shared(struct product *q)
             w8a8_shared_buffer(q, "codes", v->tile_m * w8a8_resident_stride(q->spec, v), 16);
         q->ranges = w8a8_shared_buffer(q, "ranges of the segments", v->tile_m * ranges, 8);
     }
-    q->sums.staging = w8a8_shared_buffer(q, "sums", sums, 16);
+    q->staging = w8a8_shared_buffer(q, "sums", sums, 16);
     if (v->fused) {
         q->token_scales = w8a8_shared_buffer(q, "scales of the tokens", v->tile_m * work, work);
         q->token_zeros = w8a8_shared_buffer(q, "zero points", v->tile_m * 4, 4);
@@ -420,7 +420,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
 
 static void epilogue(struct gemm *g, struct gemm_part *part)
 {
-    w8a8_emit_output(w8a8_of(g), &part->walk, part->first);
+    gemm_epilogue_end(&w8a8_of(g)->output, part);
 }
 
 static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
@@ -428,7 +428,8 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .clear = clear,
                                              .multiply = multiply,
                                              .multiply_part = fill_and_multiply,
-                                             .epilogue = epilogue};
+                                             .epilogue = epilogue,
+                                             .end_consumer = w8a8_end_consumer};
 
 static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {

@@ -301,7 +301,7 @@ static void clear(struct gemm *g, const struct gemm_part *part)
     struct product *q = w8a8_of(g);
     w8a8_begin_wgmma_sums(q);
     if (w8a8_tokens_are_m(q->v))
-        w8a8_locate_direct(&q->direct, w8a8_place_of(q, part->walk.tile));
+        w8a8_locate_direct(q, part->walk.tile);
     else
         w8a8_begin_part(q, part->walk.tile);
 }
@@ -310,9 +310,9 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
     if (w8a8_tokens_are_m(q->v))
-        w8a8_store_direct(&q->direct);
+        w8a8_store_direct(q);
     else
-        w8a8_emit_output(q, &part->walk, part->first);
+        gemm_epilogue_end(&q->output, part);
 }
 
 /*
@@ -388,7 +388,7 @@ static void begin_consumer(struct gemm *g)
     q->always = ptx_setp_eq_u32(k, g->m, g->m);
     w8a8_new_sums(q);
     if (w8a8_tokens_are_m(q->v))
-        w8a8_begin_direct(q, &q->direct);
+        w8a8_begin_direct(q);
     else
         w8a8_begin_output(q);
     gemm_ring_wait(k, &g->read);
@@ -421,7 +421,7 @@ static void begin(struct gemm *g)
                                  .has_side = w8a8_has_two_producers(q->v)};
     gemm_ring_declare(k, &g->ring);
     if (w8a8_sums_bytes(q->v))
-        q->sums.staging = w8a8_shared_buffer(q, "sums", w8a8_sums_bytes(q->v), 16);
+        q->staging = w8a8_shared_buffer(q, "sums", w8a8_sums_bytes(q->v), 16);
     q->producer = ptx_setp_eq_u32(k, g->at.thread, U32(w8a8_consumer_threads(q->v)));
     ptx_if(k, q->producer) {
         ptx_prefetch_tensormap(k, q->w_map, 0);
@@ -437,4 +437,5 @@ const struct gemm_ops w8a8_wgmma_ops = {.begin = begin,
                                         .multiply = multiply,
                                         .drain = drain,
                                         .epilogue = epilogue,
+                                        .end_consumer = w8a8_end_consumer,
                                         .produce = produce};

@@ -8,11 +8,6 @@
 
 enum { MOST_AHEAD = 8 /* groups of eight columns */ };
 
-static uint32_t y_bytes(const struct product *q)
-{
-    return (uint32_t)ptxgen_element_size((ptxgen_element)q->spec->y_type);
-}
-
 /* Whether tiles along N end at a multiple of eight features, or have all features of wgmma's N. */
 static bool is_exact(const struct product *q)
 {
@@ -36,7 +31,7 @@ enum { BLOCK_GROUPS = 4 };
 
 static bool has_blocks(const struct product *q)
 {
-    return groups(q) == BLOCK_GROUPS && is_whole(q) && !q->wide && y_bytes(q) == 2;
+    return groups(q) == BLOCK_GROUPS && is_whole(q) && !q->wide && w8a8_y_bytes(q) == 2;
 }
 
 static bool loads_ahead(const struct product *q)
@@ -44,152 +39,133 @@ static bool loads_ahead(const struct product *q)
     return !q->wide && groups(q) <= MOST_AHEAD;
 }
 
-void w8a8_begin_direct(struct product *q, struct direct *d)
+void w8a8_begin_direct(struct product *q)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t bytes = y_bytes(q);
-    *d = (struct direct){.q = q};
+    struct direct *d = &q->direct;
+    uint32_t bytes = w8a8_y_bytes(q);
     ptx_u64 stride = ptx_mul_wide_u32(k, q->y_stride, U32(bytes));
     uint32_t whole = has_blocks(q) ? 16 : 2 * bytes;
     ptx_u64 low = ptx_and_b64(k, ptx_or_b64(k, stride, q->address[W8A8_Y]), U64(whole - 1));
     d->aligned = ptx_setp_eq_u64(k, low, U64(0));
+    d->pair = (struct gemm_chunk){
+        .width = 2, .f32 = q->spec->y_type == PTXGEN_F32, .bf16 = q->spec->y_type == PTXGEN_BF16};
     ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_features(q->v)));
-    d->column = ptx_mad_lo_u32(k, q->g.at.quad, U32(2), own);
+    q->part.column = ptx_mad_lo_u32(k, q->g.at.quad, U32(2), own);
     d->tokens[0].row = ptx_mad_lo_u32(k, q->along_m, U32(16), q->g.at.group);
     d->tokens[1].row = ptx_add_u32(k, d->tokens[0].row, U32(8));
 }
 
 /* ---- scales and biases of columns ---- */
 
-static ptx_u64 of_column(struct direct *d, enum w8a8_param param, uint32_t bytes)
-{
-    return ptx_mad_wide_u32(d->q->g.k, d->n, U32(bytes), d->q->address[param]);
-}
-
-static ptx_pred has_column(struct direct *d, uint32_t c)
-{
-    return ptx_setp_gt_s32(d->q->g.k, d->left, S32((int32_t)c));
-}
-
 /* Loads the value of column c, counted from the lane's first one, if there is such a column. */
-static struct work load_work(struct direct *d, ptx_u64 from, uint32_t c)
+static struct work load_work(struct product *q, ptx_u64 from, uint32_t c)
 {
-    struct product *q = d->q;
     ptx_kernel *k = q->g.k;
     int offset = (int)(c * w8a8_work_bytes(q->spec));
     if (is_exact(q))
         return work_load_global(k, q->wide, from, offset);
     struct work w = work_new(k, q->wide, work_constant(q->wide, 0));
-    ptx_guarded(k, has_column(d, c))
+    ptx_guarded(k, w8a8_has_column(q, c))
         work_load_global_to(k, q->wide, w, from, offset);
     return w;
 }
 
-static ptx_s32 load_sum(struct direct *d, ptx_u64 from, uint32_t c)
+static ptx_s32 load_sum(struct product *q, ptx_u64 from, uint32_t c)
 {
-    ptx_kernel *k = d->q->g.k;
+    ptx_kernel *k = q->g.k;
     ptx_s32 sum = ptx_mov_s32(k, S32(0));
-    ptx_guarded(k, has_column(d, c))
+    ptx_guarded(k, w8a8_has_column(q, c))
         ptx_ld_global_s32_to(k, sum, from, (int)(4 * c));
     return sum;
 }
 
-void w8a8_locate_direct(struct direct *d, struct gemm_place place)
+void w8a8_locate_direct(struct product *q, ptx_u32 tile)
 {
-    struct product *q = d->q;
     ptx_kernel *k = q->g.k;
-    struct feature_block rows = w8a8_find_block(q, place.n);
-    d->n = ptx_add_u32(k, rows.first, d->column);
-    ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(d->column);
-    d->left = ptx_sub_s32(k, count, column);
+    struct direct *d = &q->direct;
+    struct gemm_place place = w8a8_place_of(q, tile);
+    w8a8_find_columns(q, place.n);
     for (int i = 0; i < 2; i++) {
         struct row_token *t = &d->tokens[i];
         t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), t->row);
         t->exists = ptx_setp_lt_u32(k, t->m, q->g.m);
         w8a8_load_token(q, t);
-        ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, d->n));
-        d->y[i] = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
+        d->y[i] = w8a8_find_y(q, t);
     }
     if (!loads_ahead(q))
         return;
-    ptx_u64 from = of_column(d, W8A8_W_SCALE, 4);
+    ptx_u64 from = w8a8_of_column(q, W8A8_W_SCALE, q->part.n, 4);
     for (uint32_t j = 0; j < groups(q); j++)
         for (uint32_t e = 0; e < 2; e++)
-            d->scale[j][e] = load_work(d, from, 8 * j + e).f;
+            d->scale[j][e] = load_work(q, from, 8 * j + e).f;
 }
 
 /* ---- outputs ---- */
 
-static ptx_u32 pack(struct product *q, const ptx_f32 v[2])
-{
-    if (q->spec->y_type == PTXGEN_F16)
-        return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(q->g.k, v[1], v[0]));
-    return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(q->g.k, v[1], v[0]));
-}
-
 static void store_pair(struct product *q, ptx_u64 y, uint32_t c, const struct work v[2])
 {
     ptx_kernel *k = q->g.k;
-    int offset = (int)(c * y_bytes(q));
+    int offset = (int)(c * w8a8_y_bytes(q));
     if (q->spec->y_type == PTXGEN_F64) {
         const ptx_f64 both[2] = {v[0].d, v[1].d};
         ptx_st_global_v2_f64(k, y, offset, both);
         return;
     }
     ptx_f32 both[2];
+    ptx_u32 words[2];
     for (int e = 0; e < 2; e++)
-        both[e] = q->wide ? ptx_cvt_f32_f64(k, v[e].d) : v[e].f;
-    if (q->spec->y_type == PTXGEN_F32)
-        ptx_st_global_v2_f32(k, y, offset, both);
-    else
-        ptx_st_global_u32(k, y, offset, pack(q, both));
+        both[e] = w8a8_narrow(q, v[e]);
+    gemm_chunk_round(k, &q->direct.pair, both, words);
+    gemm_chunk_store_vectors(k, &q->direct.pair, y, offset, words);
 }
 
-static void load_pair(struct direct *d, uint32_t j, struct column pair[2])
+static void load_pair(struct product *q, uint32_t j, struct column pair[2])
 {
-    struct product *q = d->q;
+    ptx_u32 n = q->part.n;
     uint32_t work = w8a8_work_bytes(q->spec);
     for (uint32_t e = 0; e < 2; e++) {
         uint32_t c = 8 * j + e;
         if (loads_ahead(q))
-            pair[e].scale.f = d->scale[j][e];
+            pair[e].scale.f = q->direct.scale[j][e];
         else
-            pair[e].scale = load_work(d, of_column(d, W8A8_W_SCALE, work), c);
+            pair[e].scale = load_work(q, w8a8_of_column(q, W8A8_W_SCALE, n, work), c);
         if (q->spec->bias)
-            pair[e].bias = load_work(d, of_column(d, W8A8_BIAS, work), c);
+            pair[e].bias = load_work(q, w8a8_of_column(q, W8A8_BIAS, n, work), c);
         if (q->spec->asymmetric)
-            pair[e].sum = load_sum(d, of_column(d, W8A8_W_SUM, 4), c);
+            pair[e].sum = load_sum(q, w8a8_of_column(q, W8A8_W_SUM, n, 4), c);
     }
 }
 
 /* Stores a pair of outputs at once where both exist and are aligned, else one by one. */
-static void finish_pair(struct direct *d, const struct column p[2], uint32_t j, int i)
+static void finish_pair(struct product *q, const struct column p[2], uint32_t j, int i)
 {
-    struct product *q = d->q;
     ptx_kernel *k = q->g.k;
+    const struct direct *d = &q->direct;
     const struct row_token *t = &d->tokens[i];
     struct work v[2];
     for (uint32_t e = 0; e < 2; e++)
         v[e] = w8a8_finish(q, t, &p[e], q->acc[0][j][2 * i + (int)e]);
     ptx_pred whole = ptx_and_pred(k, t->exists, d->aligned);
     if (!is_whole(q))
-        whole = ptx_and_pred(k, whole, has_column(d, 8 * j + 1));
+        whole = ptx_and_pred(k, whole, w8a8_has_column(q, 8 * j + 1));
     ptx_guarded(k, whole)
         store_pair(q, d->y[i], 8 * j, v);
     ptx_pred apart = ptx_xor_pred(k, t->exists, whole);
     for (uint32_t e = 0; e < 2; e++) {
-        ptx_pred alone = is_whole(q) ? apart : ptx_and_pred(k, apart, has_column(d, 8 * j + e));
+        ptx_pred alone =
+            is_whole(q) ? apart : ptx_and_pred(k, apart, w8a8_has_column(q, 8 * j + e));
         ptx_guarded(k, alone)
             w8a8_store_one(q, d->y[i], 8 * j + e, v[e]);
     }
 }
 
-static void finish_group(struct direct *d, uint32_t j)
+static void finish_group(struct product *q, uint32_t j)
 {
     struct column p[2];
-    load_pair(d, j, p);
+    load_pair(q, j, p);
     for (int i = 0; i < 2; i++)
-        finish_pair(d, p, j, i);
+        finish_pair(q, p, j, i);
 }
 
 /* ---- blocks of 32 columns of 16 bits ---- */
@@ -211,64 +187,64 @@ static void exchange(struct product *q, ptx_u32 words[BLOCK_GROUPS])
     }
 }
 
-static void store_block(struct direct *d, int i, ptx_f32 v[BLOCK_GROUPS][2])
+static void store_block(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
-    struct product *q = d->q;
     ptx_kernel *k = q->g.k;
+    const struct direct *d = &q->direct;
     ptx_u32 words[BLOCK_GROUPS];
     for (int j = 0; j < BLOCK_GROUPS; j++)
-        words[j] = pack(q, v[j]);
+        gemm_chunk_round(k, &d->pair, v[j], &words[j]);
     exchange(q, words);
     ptx_u32 beyond =
         ptx_mul_lo_u32(k, q->g.at.quad, U32(6)); /* from the lane's pair to its eight columns */
     ptx_u64 to = ptx_mad_wide_u32(k, beyond, U32(2), d->y[i]);
-    ptx_pred has = ptx_setp_bool_gt_s32(k, d->left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
+    ptx_pred has =
+        ptx_setp_bool_gt_s32(k, q->part.left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
     ptx_guarded(k, has)
         ptx_st_global_v4_u32(k, to, 0, words);
 }
 
-static void store_apart(struct direct *d, int i, ptx_f32 v[BLOCK_GROUPS][2])
+static void store_apart(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
-    struct product *q = d->q;
+    const struct direct *d = &q->direct;
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
-        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, has_column(d, 8 * j));
+        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, w8a8_has_column(q, 8 * j));
         for (uint32_t e = 0; e < 2; e++)
             ptx_guarded(q->g.k, has)
-                w8a8_store_f32(q, d->y[i], 8 * j + e, v[j][e]);
+                w8a8_store_one(q, d->y[i], 8 * j + e, (struct work){.f = v[j][e]});
     }
 }
 
-static void finish_block(struct direct *d)
+static void finish_block(struct product *q)
 {
-    struct product *q = d->q;
     ptx_f32 v[2][BLOCK_GROUPS][2];
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
         struct column p[2];
-        load_pair(d, j, p);
+        load_pair(q, j, p);
         for (int i = 0; i < 2; i++)
             for (uint32_t e = 0; e < 2; e++)
-                v[i][j][e] = w8a8_finish(q, &d->tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
+                v[i][j][e] =
+                    w8a8_finish(q, &q->direct.tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
     }
-    ptx_if_else(q->g.k, d->aligned) {
+    ptx_if_else(q->g.k, q->direct.aligned) {
         for (int i = 0; i < 2; i++)
-            store_block(d, i, v[i]);
+            store_block(q, i, v[i]);
     } else {
         for (int i = 0; i < 2; i++)
-            store_apart(d, i, v[i]);
+            store_apart(q, i, v[i]);
     }
 }
 
-void w8a8_store_direct(struct direct *d)
+void w8a8_store_direct(struct product *q)
 {
-    struct product *q = d->q;
     if (has_blocks(q)) {
-        finish_block(d);
+        finish_block(q);
         return;
     }
     for (uint32_t j = 0; j < groups(q); j++)
         if (is_exact(q))
-            finish_group(d, j);
+            finish_group(q, j);
         else
-            ptx_if(q->g.k, has_column(d, 8 * j))
-                finish_group(d, j);
+            ptx_if(q->g.k, w8a8_has_column(q, 8 * j))
+                finish_group(q, j);
 }
