@@ -11,19 +11,9 @@
 
 FAMILY_CALLBACKS(dense)
 FAMILY_EMIT(dense)
-
-bool dense_takes_maps(const ptxgen_dense_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (dense_is_bulk(&plan->variants[i]))
-            return true;
-    return false;
-}
-
-static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
-{
-    return family_check_maps(driver, dense_takes_maps(plan), err);
-}
+FAMILY_PRODUCT_DRIVER(dense_planner)
+/* Entries are loaded as they were emitted: the plan's variants, then dense_align. */
+FAMILY_PRODUCT_ENTRY(dense_planner)
 
 static void describe(const void *spec, char *text, size_t size)
 {
@@ -59,13 +49,6 @@ static void align(const ptxgen_dense_plan *plan, const ptxgen_tile *v, struct la
         return;
     launch_list_align(list, plan->variant_count, rows, workspace + *end);
     list->workspace_bytes = *end += rows->rows * dense_row_bytes(&plan->spec);
-}
-
-/* Entries are loaded as they were emitted: the plan's variants, then dense_align. */
-int dense_entry(const ptxgen_dense_plan *plan, uint64_t m)
-{
-    const ptxgen_tile *v = ptxgen_dense_choose(plan, m);
-    return v ? (int)(v - plan->variants) : -1;
 }
 
 ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
@@ -118,11 +101,6 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
                           ptxgen_error *err)
 {
     return dense_list(plan, args, to, err);
-}
-
-static int entry(const void *plan, uint64_t m)
-{
-    return dense_entry(plan, m);
 }
 
 static const struct family dense = {

@@ -7,9 +7,6 @@
 
 #include <ptxgen/dense.h>
 
-/* Whether entries of the plan take tensor maps. */
-bool dense_takes_maps(const ptxgen_dense_plan *plan);
-int dense_entry(const ptxgen_dense_plan *plan, uint64_t m);
 /*
  * Adds to the list what is launched for at least one row, and what it needs of the workspace.
  * Strides of X and W are not 0.

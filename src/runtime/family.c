@@ -116,6 +116,27 @@ ptxgen_status family_check_maps(const ptxgen_driver *driver, bool needed, ptxgen
                   : PTXGEN_OK;
 }
 
+static const ptxgen_tile *variants_of(const struct gemm_planner *planner, const void *plan)
+{
+    return (const ptxgen_tile *)(const void *)((const char *)plan + planner->variants);
+}
+
+bool family_takes_maps(const struct gemm_planner *planner, const void *plan)
+{
+    uint32_t count;
+    memcpy(&count, (const char *)plan + planner->variant_count, sizeof count);
+    for (uint32_t i = 0; i < count; i++)
+        if (variants_of(planner, plan)[i].kind != PTXGEN_MMA)
+            return true;
+    return false;
+}
+
+int family_product_entry(const struct gemm_planner *planner, const void *plan, uint64_t m)
+{
+    const ptxgen_tile *v = gemm_choose(planner, plan, m);
+    return v ? (int)(v - variants_of(planner, plan)) : -1;
+}
+
 const char *family_element(uint8_t type)
 {
     static const char *const names[] = {"f32", "f16", "bf16", "f64"};

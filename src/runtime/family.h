@@ -8,6 +8,7 @@
 #ifndef PTXGEN_RUNTIME_FAMILY_H
 #define PTXGEN_RUNTIME_FAMILY_H
 
+#include "src/kernels/gemm/plan.h"
 #include "src/runtime/array.h"
 #include "src/runtime/launch_list.h"
 
@@ -62,6 +63,10 @@ ptxgen_status family_launch(const struct family *family, const ptxgen_loaded *lo
 
 /* Refuses a driver that encodes no tensor maps, for plans that need some. */
 ptxgen_status family_check_maps(const ptxgen_driver *driver, bool needed, ptxgen_error *err);
+/* Whether a product's plan has entries that take tensor maps: their operands are copied in bulk. */
+bool family_takes_maps(const struct gemm_planner *planner, const void *plan);
+/* The entry for m tokens where the plan's variants are emitted first; below 0: none. */
+int family_product_entry(const struct gemm_planner *planner, const void *plan, uint64_t m);
 /* For lines about specs. */
 const char *family_element(uint8_t type);
 const char *family_activation(uint8_t activation); /* behind a space; "" for none */
@@ -81,6 +86,19 @@ const char *family_activation(uint8_t activation); /* behind a space; "" for non
     static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)             \
     {                                                                                              \
         return ptxgen_##F##_emit(plan, ~0u, module, err);                                          \
+    }
+
+/* Those of a product whose plan has this planner. */
+#define FAMILY_PRODUCT_DRIVER(planner)                                                             \
+    static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,               \
+                                      ptxgen_error *err)                                           \
+    {                                                                                              \
+        return family_check_maps(driver, family_takes_maps(&(planner), plan), err);                \
+    }
+#define FAMILY_PRODUCT_ENTRY(planner)                                                              \
+    static int entry(const void *plan, uint64_t m)                                                 \
+    {                                                                                              \
+        return family_product_entry(&(planner), plan, m);                                          \
     }
 
 /* The members of a description that have the same names in every family. */

@@ -13,16 +13,9 @@ enum { ELEMENT = 2, CHUNK = 16 };
 
 FAMILY_CALLBACKS(marlin)
 FAMILY_EMIT(marlin)
-
-/* Variants of which a thread copies in bulk have activations come through a tensor map. */
-static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
-{
-    const ptxgen_marlin_plan *p = plan;
-    bool needed = false;
-    for (uint32_t i = 0; i < p->variant_count; i++)
-        needed = needed || marlin_has_producer(&p->variants[i]);
-    return family_check_maps(driver, needed, err);
-}
+FAMILY_PRODUCT_DRIVER(marlin_planner)
+/* Entries are loaded as they were emitted: the plan's variants, then marlin_gather. */
+FAMILY_PRODUCT_ENTRY(marlin_planner)
 
 static void describe(const void *spec, char *text, size_t size)
 {
@@ -75,14 +68,6 @@ static void gather(const ptxgen_marlin_plan *plan, uint64_t order, uint64_t out,
     e->shape.programmatic = programmatic;
     x->address = out;
     x->stride = x->columns;
-}
-
-/* Entries are loaded as they were emitted: the plan's variants, then marlin_gather. */
-static int entry(const void *plan, uint64_t m)
-{
-    const ptxgen_marlin_plan *p = plan;
-    const ptxgen_tile *v = ptxgen_marlin_choose(p, m);
-    return v ? (int)(v - p->variants) : -1;
 }
 
 static ptxgen_status list(const void *plan, const void *args, struct launch_list *to,

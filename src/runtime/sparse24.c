@@ -2,6 +2,7 @@
 /* What a launch of the sparse24 family takes and enqueues. */
 #include <ptxgen/sparse24.h>
 
+#include "src/kernels/dense/layout.h"
 #include "src/kernels/sparse24/inflate.h"
 #include "src/kernels/sparse24/layout.h"
 #include "src/runtime/dense.h"
@@ -21,13 +22,11 @@ static bool is_inflated(const ptxgen_sparse24_plan *plan)
     return sparse24_tier(&plan->spec) == 1;
 }
 
-/* wgmma's x comes through a tensor map, and so do the operands of dense that are copied in bulk. */
 static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
 {
     const ptxgen_sparse24_plan *p = plan;
-    bool needed = dense_takes_maps(&p->dense);
-    for (uint32_t i = 0; i < p->variant_count; i++)
-        needed = needed || sparse24_is_wgmma(&p->variants[i]);
+    bool needed =
+        family_takes_maps(&sparse24_planner, p) || family_takes_maps(&dense_planner, &p->dense);
     return family_check_maps(driver, needed, err);
 }
 
@@ -84,7 +83,7 @@ static struct launch_entry inflate(const ptxgen_sparse24_plan *plan, uint64_t pa
 static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
                                    struct launch_list *to, ptxgen_error *err)
 {
-    if (dense_entry(&plan->dense, a->m) < 0)
+    if (!ptxgen_dense_choose(&plan->dense, a->m))
         return gemm_refuse_m(&sparse24_planner, plan, a->m, err);
     ptxgen_dense_args dense = {.m = a->m,
                                .x = a->x,
@@ -206,10 +205,8 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 static int entry(const void *plan, uint64_t m)
 {
     const ptxgen_sparse24_plan *p = plan;
-    if (is_inflated(p))
-        return dense_entry(&p->dense, m);
-    const ptxgen_tile *v = ptxgen_sparse24_choose(p, m);
-    return v ? (int)(v - p->variants) : -1;
+    return is_inflated(p) ? family_product_entry(&dense_planner, &p->dense, m)
+                          : family_product_entry(&sparse24_planner, p, m);
 }
 
 static const struct family sparse24 = {

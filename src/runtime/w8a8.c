@@ -11,16 +11,7 @@
 
 FAMILY_CALLBACKS(w8a8)
 FAMILY_EMIT(w8a8)
-
-/* wgmma's operands come through tensor maps. */
-static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
-{
-    const ptxgen_w8a8_plan *p = plan;
-    bool needed = false;
-    for (uint32_t i = 0; i < p->variant_count; i++)
-        needed = needed || w8a8_is_wgmma(&p->variants[i]);
-    return family_check_maps(driver, needed, err);
-}
+FAMILY_PRODUCT_DRIVER(w8a8_planner)
 
 static void describe(const void *spec, char *text, size_t size)
 {
