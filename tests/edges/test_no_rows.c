@@ -5,6 +5,8 @@
  */
 #include "tests/launches.h"
 
+#include "src/harness/harness.h"
+
 #include <ptxgen/marlin.h>
 #include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
@@ -48,9 +50,31 @@ static void assert_untouched(const struct untouched *u)
         assert_int_equal(bytes[i], UNTOUCHED);
 }
 
-static void assert_nothing_ran(const struct emulated *e)
+/* What the verbs of any family say of a launch of no tokens, and that it does nothing. */
+static void check_verbs(const struct emulated *e, const struct harness *h, const void *plan,
+                        bool loaded)
 {
+    const struct kernel_verbs *v = h->verbs;
+    const struct kernel_args none = {{0}};
+    ptxgen_error err = {0};
+    uint32_t ctas = 7;
+    uint64_t bytes = 7;
+    char text[256];
+    void *kernel;
+    assert_ok(v->ctas(plan, 0, &ctas, &err), &err);
+    assert_int_equal(ctas, 0);
+    v->explain(plan, 0, text, sizeof text);
+    assert_string_equal(text, "no launch: there are no tokens");
+    if (!loaded)
+        return;
+    assert_ok(v->load(&e->driver, plan, &kernel, &err), &err);
+    assert_null(v->attributes(kernel, 0));
+    assert_non_null(v->attributes(kernel, 1));
+    assert_ok(v->workspace_bytes(kernel, &none, &bytes, &err), &err);
+    assert_int_equal(bytes, 0);
+    assert_ok(v->launch(kernel, &none, NULL, &err), &err);
     assert_int_equal(e->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+    v->destroy(kernel);
 }
 
 /* The plan's target is that of the emulator's device, which then takes its launches. */
@@ -63,30 +87,15 @@ static void check_dense(const struct emulated *e, const ptxgen_dense_plan *plan,
 {
     static const uint32_t zeros[64];
     ptxgen_error err = {0};
-    uint32_t ctas = 7;
     struct untouched u = untouched();
     const ptxgen_dense_operands none = {.m = 0, .w = zeros, .bias = zeros};
     assert_null(ptxgen_dense_choose(plan, 0));
-    assert_ok(ptxgen_dense_ctas(plan, 0, &ctas, &err), &err);
-    assert_int_equal(ctas, 0);
     assert_ok(ptxgen_dense_reference(plan, &none, u.y, u.bound, &err), &err);
     assert_ok(ptxgen_dense_reference_spread(plan, &none, u.y, u.bound, u.spread, &err), &err);
     assert_ok(ptxgen_dense_reference(plan, &none, NULL, NULL, &err), &err);
     assert_ok(ptxgen_dense_reference_spread(plan, &none, NULL, NULL, NULL, &err), &err);
     assert_untouched(&u);
-    if (!loaded)
-        return;
-    ptxgen_dense *kernel;
-    uint64_t bytes = 7;
-    const ptxgen_dense_args args = {.m = 0};
-    assert_ok(ptxgen_dense_load(&e->driver, plan, NULL, &kernel, &err), &err);
-    assert_null(ptxgen_dense_attributes(kernel, 0));
-    assert_non_null(ptxgen_dense_attributes(kernel, 1));
-    assert_ok(ptxgen_dense_workspace_bytes(kernel, &args, &bytes, &err), &err);
-    assert_int_equal(bytes, 0);
-    assert_ok(ptxgen_dense_launch(kernel, &args, NULL, &err), &err);
-    assert_nothing_ran(e);
-    ptxgen_dense_destroy(kernel);
+    check_verbs(e, &dense_harness, plan, loaded);
 }
 
 static void dense_takes_no_rows(void **state)
@@ -112,7 +121,6 @@ static void check_sparse24(const struct emulated *e, const ptxgen_sparse24_plan 
 {
     const ptxgen_sparse24_spec *s = &plan->spec;
     ptxgen_error err = {0};
-    uint32_t ctas = 7;
     struct untouched u = untouched();
     unsigned char values[256] = {0}, metadata[64];
     static const float scales[8];
@@ -124,26 +132,12 @@ static void check_sparse24(const struct emulated *e, const ptxgen_sparse24_plan 
     none.values = (ptxgen_const_span){values, dense_bytes / 2};
     none.metadata = (ptxgen_const_span){metadata, (size_t)s->n * s->k / 4};
     assert_null(ptxgen_sparse24_choose(plan, 0));
-    assert_ok(ptxgen_sparse24_ctas(plan, 0, &ctas, &err), &err);
-    assert_int_equal(ctas, 0);
     assert_ok(ptxgen_sparse24_reference(plan, &none, u.y, u.bound, &err), &err);
     assert_ok(ptxgen_sparse24_reference_spread(plan, &none, u.y, u.bound, u.spread, &err), &err);
     assert_ok(ptxgen_sparse24_reference(plan, &none, NULL, NULL, &err), &err);
     assert_ok(ptxgen_sparse24_reference_spread(plan, &none, NULL, NULL, NULL, &err), &err);
     assert_untouched(&u);
-    if (!loaded)
-        return;
-    ptxgen_sparse24 *kernel;
-    uint64_t bytes = 7;
-    const ptxgen_sparse24_args args = {.m = 0};
-    assert_ok(ptxgen_sparse24_load(&e->driver, plan, NULL, &kernel, &err), &err);
-    assert_null(ptxgen_sparse24_attributes(kernel, 0));
-    assert_non_null(ptxgen_sparse24_attributes(kernel, 1));
-    assert_ok(ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, &err), &err);
-    assert_int_equal(bytes, 0);
-    assert_ok(ptxgen_sparse24_launch(kernel, &args, NULL, &err), &err);
-    assert_nothing_ran(e);
-    ptxgen_sparse24_destroy(kernel);
+    check_verbs(e, &sparse24_harness, plan, loaded);
 }
 
 static void sparse24_takes_no_rows(void **state)
@@ -173,8 +167,6 @@ static void check_marlin(const struct emulated *e, const ptxgen_marlin_plan *pla
 {
     const ptxgen_marlin_spec *s = &plan->spec;
     ptxgen_error err = {0};
-    uint32_t ctas = 7;
-    char text[256] = "";
     struct untouched u = untouched();
     uint8_t codes[32 * 8] = {0}, zeros[2 * 8] = {0};
     int32_t g_idx[32];
@@ -192,28 +184,12 @@ static void check_marlin(const struct emulated *e, const ptxgen_marlin_plan *pla
     const ptxgen_marlin_operands none = {
         .m = 0, .weights = &w, .up = s->epilogue ? &w : NULL, .bias = bias, .up_bias = bias};
     assert_null(ptxgen_marlin_choose(plan, 0));
-    assert_ok(ptxgen_marlin_ctas(plan, 0, &ctas, &err), &err);
-    assert_int_equal(ctas, 0);
-    ptxgen_marlin_explain(plan, 0, text, sizeof text);
-    assert_true(text[0] != 0);
     assert_ok(ptxgen_marlin_reference(plan, &none, u.y, u.bound, &err), &err);
     assert_ok(ptxgen_marlin_reference_spread(plan, &none, u.y, u.bound, u.spread, &err), &err);
     assert_ok(ptxgen_marlin_reference(plan, &none, NULL, NULL, &err), &err);
     assert_ok(ptxgen_marlin_reference_spread(plan, &none, NULL, NULL, NULL, &err), &err);
     assert_untouched(&u);
-    if (!loaded)
-        return;
-    ptxgen_marlin *kernel;
-    uint64_t bytes = 7;
-    const ptxgen_marlin_args args = {.m = 0};
-    assert_ok(ptxgen_marlin_load(&e->driver, plan, NULL, &kernel, &err), &err);
-    assert_null(ptxgen_marlin_attributes(kernel, 0));
-    assert_non_null(ptxgen_marlin_attributes(kernel, 1));
-    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, &err), &err);
-    assert_int_equal(bytes, 0);
-    assert_ok(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err);
-    assert_nothing_ran(e);
-    ptxgen_marlin_destroy(kernel);
+    check_verbs(e, &marlin_harness, plan, loaded);
 }
 
 static void marlin_takes_no_rows(void **state)
@@ -251,13 +227,7 @@ static void check_rmsnorm_q4k(const struct emulated *e, const ptxgen_rmsnorm_q4k
     ptxgen_rmsnorm_q4k_operands one = none;
     one.m = 1;
     one.x = one.residual = values;
-    uint32_t ctas = 7;
-    char text[64];
     assert_null(ptxgen_rmsnorm_q4k_choose(plan, 0));
-    assert_ok(ptxgen_rmsnorm_q4k_ctas(plan, 0, &ctas, &err), &err);
-    assert_int_equal(ctas, 0);
-    ptxgen_rmsnorm_q4k_explain(plan, 0, text, sizeof text);
-    assert_string_equal(text, "no launch: there are no tokens");
     for (uint32_t rows = 0; rows <= 2; rows += 2) {
         assert_ok(ptxgen_rmsnorm_q4k_reference(plan, &none, 0, 0, rows, u.y, u.bound, NULL, &err),
                   &err);
@@ -271,19 +241,7 @@ static void check_rmsnorm_q4k(const struct emulated *e, const ptxgen_rmsnorm_q4k
                                                   &err),
               &err);
     assert_untouched(&u);
-    if (!loaded)
-        return;
-    ptxgen_rmsnorm_q4k *kernel;
-    uint64_t bytes = 7;
-    const ptxgen_rmsnorm_q4k_args args = {.m = 0};
-    assert_ok(ptxgen_rmsnorm_q4k_load(&e->driver, plan, NULL, &kernel, &err), &err);
-    assert_null(ptxgen_rmsnorm_q4k_attributes(kernel, 0));
-    assert_non_null(ptxgen_rmsnorm_q4k_attributes(kernel, 1));
-    assert_ok(ptxgen_rmsnorm_q4k_workspace_bytes(kernel, &args, &bytes, &err), &err);
-    assert_int_equal(bytes, 0);
-    assert_ok(ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err), &err);
-    assert_nothing_ran(e);
-    ptxgen_rmsnorm_q4k_destroy(kernel);
+    check_verbs(e, &rmsnorm_q4k_harness, plan, loaded);
 }
 
 static void rmsnorm_q4k_takes_no_rows(void **state)
@@ -328,9 +286,6 @@ static void check_w8a8(const struct emulated *e, const ptxgen_w8a8_plan *plan, b
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
     ptxgen_error err = {0};
-    uint32_t ctas = 7;
-    uint64_t bytes = 7;
-    char text[256] = "";
     static const double values[4] = {1, 1, 1, 1};
     static const float floats[4] = {1, 1, 1, 1};
     const void *work = ptxgen_w8a8_work_type(s) == PTXGEN_F64 ? (const void *)values : floats;
@@ -347,25 +302,10 @@ static void check_w8a8(const struct emulated *e, const ptxgen_w8a8_plan *plan, b
                                       .x_zero = &zero,
                                       .m = 1};
     assert_null(ptxgen_w8a8_choose(plan, 0));
-    assert_ok(ptxgen_w8a8_ctas(plan, 0, &ctas, &err), &err);
-    assert_int_equal(ctas, 0);
-    ptxgen_w8a8_explain(plan, 0, text, sizeof text);
-    assert_true(text[0] != 0);
     assert_ok(ptxgen_w8a8_reference_codes(s, &one, 0, codes, &token, &err), &err);
     assert_ok(ptxgen_w8a8_reference(s, &one, codes, &token, s->n, 0, u.y, NULL, &err), &err);
     assert_untouched(&u);
-    if (!loaded)
-        return;
-    ptxgen_w8a8 *kernel;
-    const ptxgen_w8a8_args args = {.m = 0};
-    assert_ok(ptxgen_w8a8_load(&e->driver, plan, NULL, &kernel, &err), &err);
-    assert_ok(ptxgen_w8a8_workspace_bytes(kernel, &args, &bytes, &err), &err);
-    assert_int_equal(bytes, 0);
-    assert_null(ptxgen_w8a8_attributes(kernel, 0));
-    assert_non_null(ptxgen_w8a8_attributes(kernel, 1));
-    assert_ok(ptxgen_w8a8_launch(kernel, &args, NULL, &err), &err);
-    assert_nothing_ran(e);
-    ptxgen_w8a8_destroy(kernel);
+    check_verbs(e, &w8a8_harness, plan, loaded);
 }
 
 static void w8a8_takes_no_rows(void **state)

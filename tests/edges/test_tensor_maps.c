@@ -4,24 +4,20 @@
  * sentence names the family and the operand, the output stays as it was, and the next launch is as
  * if nothing had been.
  */
-#include "tests/launches.h"
+#include "tests/checks.h"
 
-#include <ptxgen/device.h>
+#include "src/harness/problem.h"
+
+#include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 256, K = 256, MOST_ROWS = 512, ARRAY = 1 << 20, ARRAYS = 8 };
-
-struct bench {
-    struct emulated emulated;
-    ptxgen_driver driver; /* whose maps may be refused */
-    ptxgen_target target;
-    ptxgen_cu_deviceptr arrays; /* zeros */
-};
+enum { N = 256, K = 256, MOST_M = 512 };
 
 static ptxgen_cu_result
 refuse_map(ptxgen_cu_tensor_map *map, ptxgen_cu_tensor_map_data_type type, unsigned rank,
@@ -35,223 +31,98 @@ refuse_map(ptxgen_cu_tensor_map *map, ptxgen_cu_tensor_map_data_type type, unsig
     return PTXGEN_CUDA_ERROR_INVALID_VALUE;
 }
 
-static int setup(void **state)
+/* A launch whose operands come through tensor maps, the first of them of `operand`. */
+struct mapped {
+    const struct harness *harness;
+    const void *spec;
+    uint64_t m; /* 0: what a tile has whose operands are copied in bulk */
+    const char *operand;
+};
+
+static uint64_t tokens_of(const struct mapped *row, const struct device *device)
 {
-    static struct bench b;
-    ptxgen_device_facts facts;
-    ptxgen_error err;
-    void *zeros = calloc(ARRAYS, ARRAY);
-    open_emulated(&b.emulated);
-    b.driver = b.emulated.driver;
-    assert_ok(ptxgen_device_read(&b.driver, 0, &facts, &err), &err);
-    b.target = ptxgen_device_target(&facts);
-    assert_int_equal(b.target.ptx.sm, 90);
-    assert_non_null(zeros);
-    assert_int_equal(b.driver.mem_alloc(&b.arrays, (size_t)ARRAYS * ARRAY), PTXGEN_CUDA_SUCCESS);
-    assert_int_equal(b.driver.memcpy_htod(b.arrays, zeros, (size_t)ARRAYS * ARRAY),
-                     PTXGEN_CUDA_SUCCESS);
-    free(zeros);
-    *state = &b;
-    return 0;
+    const ptxgen_target target = ptxgen_device_target(&device->facts);
+    const struct kernel_request request = {.spec = row->spec};
+    for (uint64_t m = row->m ? 0 : MOST_M; m; m--) {
+        struct chosen chosen;
+        ptxgen_error err;
+        void *plan;
+        assert_ok(harness_new_plan(row->harness, &request, m, &target, &plan, &chosen, &err), &err);
+        bool found = ((const ptxgen_tile *)chosen.tile)->kind != PTXGEN_MMA;
+        free(plan);
+        if (found)
+            return m;
+    }
+    assert_true(row->m);
+    return row->m;
 }
 
-static int teardown(void **state)
+static void assert_refused_and_untouched(struct problem *p, struct device *device,
+                                         const struct mapped *row)
 {
-    struct bench *b = *state;
-    b->driver.mem_free(b->arrays);
-    close_emulated(&b->emulated);
-    return 0;
-}
-
-static uint64_t array(const struct bench *b, int i)
-{
-    return b->arrays + (uint64_t)i * ARRAY;
-}
-
-typedef ptxgen_status launch_kernel(const void *kernel, const void *args, ptxgen_error *err);
-
-/* `output` are 2 bytes of what a launch writes, which become zeros. */
-static void check_launch(struct bench *b, launch_kernel *launch, const void *kernel,
-                         const void *args, uint64_t output, const char *family)
-{
-    const uint16_t poison = 0x5A5A;
-    uint16_t found;
+    struct check check = {.outputs = 0};
     ptxgen_error err = {0};
-    b->driver.memcpy_htod(output, &poison, sizeof poison);
-    b->driver.tensor_map_encode_tiled = refuse_map;
-    assert_int_equal(launch(kernel, args, &err), PTXGEN_ERROR_DRIVER);
-    assert_says(&err, family);
-    assert_says(&err, "the tensor map of ");
-    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
-    b->driver.memcpy_dtoh(&found, output, sizeof found);
-    assert_int_equal(found, poison);
-    b->driver.tensor_map_encode_tiled = b->emulated.driver.tensor_map_encode_tiled;
-    assert_ok(launch(kernel, args, &err), &err);
-    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
-    b->driver.memcpy_dtoh(&found, output, sizeof found);
-    assert_int_equal(found, 0);
+    char words[80];
+    snprintf(words, sizeof words, "%s: the tensor map of %s, ", row->harness->family()->name,
+             row->operand);
+    assert_int_equal(problem_check(p, device, &check, &err), PTXGEN_ERROR_DRIVER);
+    assert_says(&err, words);
+    assert_int_equal(device->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+    for (unsigned i = 0; i < p->count; i++) {
+        struct buffer *y = &p->buffers[i];
+        if (!p->operands[i].used || p->operands[i].role != OPERAND_OUTPUT)
+            continue;
+        assert_ok(buffer_download(y, &err), &err);
+        for (size_t at = 0; at < y->bytes; at++)
+            assert_int_equal(y->host[at], BUFFER_POISON);
+    }
 }
 
-static ptxgen_status launch_dense(const void *kernel, const void *args, ptxgen_error *err)
+static void a_map_that_is_refused_is_the_launchs_error_by_name(void **state)
 {
-    return ptxgen_dense_launch(kernel, args, NULL, err);
-}
-
-static void dense_says_which_map_is_refused(void **state)
-{
-    struct bench *b = *state;
-    const ptxgen_dense_spec spec = {.n = N, .k = K, .type = PTXGEN_F16};
-    ptxgen_dense_plan plan;
-    ptxgen_dense *kernel;
-    ptxgen_error err;
-    uint32_t m = MOST_ROWS;
-    assert_ok(ptxgen_dense_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_dense_choose(&plan, m)->kind == PTXGEN_MMA)
-        m--;
-    assert_true(m > 0);
-    assert_ok(ptxgen_dense_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_dense_args args = {.m = m,
-                                    .x = array(b, 0),
-                                    .w = array(b, 1),
-                                    .y = array(b, 2),
-                                    .workspace = array(b, 3),
-                                    .workspace_bytes = (ARRAYS - 3) * (uint64_t)ARRAY};
-    check_launch(b, launch_dense, kernel, &args, args.y, "dense: ");
-    ptxgen_dense_destroy(kernel);
-}
-
-static ptxgen_status launch_sparse24(const void *kernel, const void *args, ptxgen_error *err)
-{
-    return ptxgen_sparse24_launch(kernel, args, NULL, err);
-}
-
-static void sparse24_says_which_map_is_refused(void **state)
-{
-    struct bench *b = *state;
-    const ptxgen_sparse24_spec spec = {
-        .n = N, .k = K, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
-    ptxgen_sparse24_plan plan;
-    ptxgen_sparse24 *kernel;
-    ptxgen_error err;
-    uint32_t m = MOST_ROWS;
-    size_t bytes;
-    unsigned char *values = calloc(N, K), *metadata = malloc(N * K / 4), *packed;
-    assert_ok(ptxgen_sparse24_packed_bytes(&spec, &bytes, &err), &err);
-    packed = malloc(bytes);
-    assert_true(values && metadata && packed && bytes <= ARRAY);
-    memset(metadata, 0 | 1 << 2, N * K / 4);
-    assert_ok(ptxgen_sparse24_pack(&spec, (ptxgen_const_span){values, N * K}, PTXGEN_SPARSE24_BYTES,
-                                   (ptxgen_const_span){metadata, N * K / 4},
-                                   (ptxgen_span){packed, bytes}, &err),
-              &err);
-    b->driver.memcpy_htod(array(b, 1), packed, bytes);
-    free(values);
-    free(metadata);
-    free(packed);
-    assert_ok(ptxgen_sparse24_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_sparse24_choose(&plan, m)->kind == PTXGEN_MMA)
-        m--;
-    assert_true(m > 0);
-    assert_ok(ptxgen_sparse24_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_sparse24_args args = {.m = m,
-                                       .x = array(b, 0),
-                                       .w = array(b, 1),
-                                       .y = array(b, 2),
-                                       .workspace = array(b, 3),
-                                       .workspace_bytes = (ARRAYS - 3) * (uint64_t)ARRAY};
-    check_launch(b, launch_sparse24, kernel, &args, args.y, "sparse24: ");
-    ptxgen_sparse24_destroy(kernel);
-}
-
-static ptxgen_status launch_marlin(const void *kernel, const void *args, ptxgen_error *err)
-{
-    return ptxgen_marlin_launch(kernel, args, NULL, err);
-}
-
-static void marlin_says_which_map_is_refused(void **state)
-{
-    struct bench *b = *state;
-    const ptxgen_marlin_spec spec = {.k = K, .n = N, .group_size = 64, .type = PTXGEN_F16};
-    ptxgen_marlin_plan plan;
-    ptxgen_marlin *kernel;
-    ptxgen_error err;
-    uint32_t m = MOST_ROWS;
-    assert_ok(ptxgen_marlin_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_marlin_choose(&plan, m)->kind != PTXGEN_WGMMA)
-        m--;
-    assert_true(m > 0);
-    assert_ok(ptxgen_marlin_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_marlin_args args = {.m = m,
-                                     .x = array(b, 0),
-                                     .codes = array(b, 1),
-                                     .scales = array(b, 4),
-                                     .y = array(b, 2),
-                                     .workspace = array(b, 5),
-                                     .workspace_bytes = (ARRAYS - 5) * (uint64_t)ARRAY};
-    check_launch(b, launch_marlin, kernel, &args, args.y, "marlin: ");
-    ptxgen_marlin_destroy(kernel);
-}
-
-static ptxgen_status launch_w8a8(const void *kernel, const void *args, ptxgen_error *err)
-{
-    return ptxgen_w8a8_launch(kernel, args, NULL, err);
-}
-
-static void w8a8_says_which_map_is_refused(void **state)
-{
-    struct bench *b = *state;
-    const ptxgen_w8a8_spec spec = {.k = K, .n = N, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
-    ptxgen_w8a8_plan plan;
-    ptxgen_w8a8 *kernel;
-    ptxgen_error err;
-    uint32_t m = MOST_ROWS;
-    assert_ok(ptxgen_w8a8_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && ptxgen_w8a8_choose(&plan, m)->kind != PTXGEN_WGMMA)
-        m--;
-    assert_true(m > 0);
-    assert_ok(ptxgen_w8a8_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_w8a8_args args = {.m = m,
-                                   .x = array(b, 0),
-                                   .w = array(b, 1),
-                                   .w_scale = array(b, 4),
-                                   .y = array(b, 2),
-                                   .workspace = array(b, 5),
-                                   .workspace_bytes = (ARRAYS - 5) * (uint64_t)ARRAY};
-    check_launch(b, launch_w8a8, kernel, &args, args.y, "w8a8: ");
-    ptxgen_w8a8_destroy(kernel);
-}
-
-static ptxgen_status launch_rmsnorm_q4k(const void *kernel, const void *args, ptxgen_error *err)
-{
-    return ptxgen_rmsnorm_q4k_launch(kernel, args, NULL, err);
-}
-
-static void rmsnorm_q4k_says_which_map_is_refused(void **state)
-{
-    struct bench *b = *state;
-    const ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {N}, .epsilon = 1, .y_type = PTXGEN_F16};
-    ptxgen_rmsnorm_q4k_plan plan;
-    ptxgen_rmsnorm_q4k *kernel;
-    ptxgen_error err;
-    assert_ok(ptxgen_rmsnorm_q4k_make_plan(&spec, &b->target, &plan, &err), &err);
-    assert_ok(ptxgen_rmsnorm_q4k_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_rmsnorm_q4k_args args = {.m = 1,
-                                          .x = array(b, 0),
-                                          .gamma = array(b, 1),
-                                          .w = {array(b, 3)},
-                                          .y = {array(b, 2)}};
-    check_launch(b, launch_rmsnorm_q4k, kernel, &args, args.y[0], "rmsnorm_q4k: ");
-    ptxgen_rmsnorm_q4k_destroy(kernel);
+    const struct mapped rows[] = {
+        {&dense_harness, &(const ptxgen_dense_spec){.n = N, .k = K, .type = PTXGEN_F16}, 0, "x"},
+        {&sparse24_harness,
+         &(const ptxgen_sparse24_spec){
+             .n = N, .k = K, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16},
+         0, "x"},
+        {&marlin_harness,
+         &(const ptxgen_marlin_spec){.k = K, .n = N, .group_size = 64, .type = PTXGEN_F16}, 0, "x"},
+        {&w8a8_harness,
+         &(const ptxgen_w8a8_spec){.k = K, .n = N, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16}, 0,
+         "w"},
+        {&rmsnorm_q4k_harness,
+         &(const ptxgen_rmsnorm_q4k_spec){.k = K, .n = {N}, .epsilon = 1, .y_type = PTXGEN_F16}, 1,
+         "w[0]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct mapped *row = &rows[i];
+        const struct kernel_request request = {.spec = row->spec};
+        struct device device = open_device("cpu:sm_90");
+        const ptxgen_driver whole = device.driver;
+        struct check check = {.outputs = 0};
+        struct random r = random_start(1);
+        struct problem p;
+        ptxgen_error err = {0};
+        assert_ok(problem_allocate(&p, row->harness, &request, tokens_of(row, &device), NULL,
+                                   &device, &err),
+                  &err);
+        assert_ok(problem_fill(&p, &r, &err), &err);
+        device.driver.tensor_map_encode_tiled = refuse_map;
+        assert_refused_and_untouched(&p, &device, row);
+        device.driver.tensor_map_encode_tiled = whole.tensor_map_encode_tiled;
+        assert_ok(problem_check(&p, &device, &check, &err), &err);
+        assert_right(&check);
+        problem_release(&p);
+        device_close(&device);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_says_which_map_is_refused),
-        cmocka_unit_test(sparse24_says_which_map_is_refused),
-        cmocka_unit_test(marlin_says_which_map_is_refused),
-        cmocka_unit_test(w8a8_says_which_map_is_refused),
-        cmocka_unit_test(rmsnorm_q4k_says_which_map_is_refused),
+        cmocka_unit_test(a_map_that_is_refused_is_the_launchs_error_by_name),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
