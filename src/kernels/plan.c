@@ -14,7 +14,8 @@ ptxgen_status plan_check_target(const char *family, const ptxgen_target *target,
     if (status == PTXGEN_OK && (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a target of %u multiprocessors with %u bytes of shared memory per "
-                           "CTA is none", family, target->multiprocessors, target->shared_per_cta);
+                           "CTA is none",
+                           family, target->multiprocessors, target->shared_per_cta);
     return status;
 }
 
@@ -45,6 +46,16 @@ uint32_t plan_shared_limit(const ptxgen_target *target, uint32_t ctas)
 uint32_t plan_dynamic_shared(uint32_t bytes)
 {
     return bytes > STATIC_SHARED ? bytes : 0;
+}
+
+ptxgen_status plan_check_flags(const char *family, const struct plan_flag *flags, size_t count,
+                               ptxgen_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (flags[i].value > flags[i].most)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: %s is %u, not 0%s", family,
+                               flags[i].name, flags[i].value, flags[i].most ? " or 1" : "");
+    return PTXGEN_OK;
 }
 
 static bool is_power_of_two(uint32_t x)

@@ -41,6 +41,15 @@ uint32_t plan_shared_limit(const ptxgen_target *target, uint32_t ctas);
 /* The dynamic shared memory of a launch whose CTAs use so many bytes: 0 up to 48 KB. */
 uint32_t plan_dynamic_shared(uint32_t bytes);
 
+/* A flag or a reserved byte of a spec, and the most that it may be. */
+struct plan_flag {
+    const char *name;
+    uint8_t value, most;
+};
+/* Refuses the first flag that is neither 0 nor 1, or reserved byte that is not 0. */
+ptxgen_status plan_check_flags(const char *family, const struct plan_flag *flags, size_t count,
+                               ptxgen_error *err);
+
 /* A number of a tile of the caller's choice, with its limits. */
 struct plan_number {
     const char *name;

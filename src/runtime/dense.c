@@ -45,7 +45,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 static void align(const ptxgen_dense_plan *plan, const ptxgen_tile *v, struct launch_rows *rows,
                   uint64_t workspace, struct launch_list *list, uint64_t *end)
 {
-    if (launch_rows_are_aligned(rows, dense_is_bulk(v)))
+    if (launch_rows_are_aligned(rows, gemm_is_bulk(v)))
         return;
     launch_list_align(list, plan->variant_count, rows, workspace + *end);
     list->workspace_bytes = *end += rows->rows * dense_row_bytes(&plan->spec);
@@ -69,14 +69,14 @@ ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args 
     list->workspace_bytes = launch.workspace_bytes;
     align(plan, v, &x, a->workspace, list, &end);
     align(plan, v, &w, a->workspace, list, &end);
-    if (dense_is_bulk(v)) {
+    if (gemm_is_bulk(v)) {
         launch_list_map(list, &x, type, dense_box_rows(v),
                         v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST);
         launch_list_map(list, &w, type, v->tile_n, LAUNCH_MAP);
     }
     struct launch_entry *e = &list->entries[list->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
-                               .shape = launch_line(launch.grid, dense_cta_threads(v),
+                               .shape = launch_line(launch.grid, gemm_cta_threads(v),
                                                     v->dynamic_shared_bytes, dense_cluster(v)),
                                .params = DENSE_PARAMS,
                                .wide = DENSE_M,

@@ -77,10 +77,6 @@ const char *family_activation(uint8_t activation); /* behind a space; "" for non
                                    ptxgen_error *err)                                              \
     {                                                                                              \
         return ptxgen_##F##_make_plan(spec, target, plan, err);                                    \
-    }                                                                                              \
-    static bool is_plan(const void *plan)                                                          \
-    {                                                                                              \
-        return F##_is_plan(plan);                                                                  \
     }
 #define FAMILY_EMIT(F)                                                                             \
     static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)             \
@@ -106,8 +102,8 @@ const char *family_activation(uint8_t activation); /* behind a space; "" for non
     .name = #F, .spec_bytes = sizeof(ptxgen_##F##_spec), .plan_bytes = sizeof(ptxgen_##F##_plan),  \
     .make_plan = make_plan, .emit = emit
 #define FAMILY_MEMBERS(F)                                                                          \
-    .plan_target = offsetof(ptxgen_##F##_plan, target), .is_plan = is_plan, .arrays = arrays,      \
-    .list = list
+    .plan_target = offsetof(ptxgen_##F##_plan, target), .is_plan = F##_is_plan,                    \
+    .arrays = arrays, .list = list
 #define FAMILY_WORKSPACE_MEMBERS(F)                                                                \
     .args = {.m = offsetof(ptxgen_##F##_args, m),                                                  \
              .workspace = offsetof(ptxgen_##F##_args, workspace),                                  \

@@ -81,14 +81,14 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     if (status != PTXGEN_OK)
         return status;
     struct launch_rows x = {"x", a->x, a->x_stride, a->m, p->spec.k, ELEMENT};
-    bool overlaps = marlin_overlaps(p), programmatic = overlaps && a->overlap_previous;
+    bool overlaps = gemm_overlaps(&p->target), programmatic = overlaps && a->overlap_previous;
     to->workspace_bytes = launch.workspace_bytes;
-    if (p->spec.act_order || !launch_rows_are_aligned(&x, marlin_has_producer(v))) {
+    if (p->spec.act_order || !launch_rows_are_aligned(&x, gemm_is_bulk(v))) {
         to->workspace_bytes = launch.copies + a->m * p->spec.k * ELEMENT;
         gather(p, a->order, a->workspace + launch.copies, programmatic, &x, to);
         programmatic = overlaps;
     }
-    if (marlin_has_producer(v))
+    if (gemm_is_bulk(v))
         launch_list_map(to, &x, launch_map_type(p->spec.type), v->tile_m, LAUNCH_MAP_AND_LAST);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - p->variants),

@@ -159,18 +159,18 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan, const ptxgen
     if (status != PTXGEN_OK)
         return status;
     struct launch_rows x = {"x", a->x, a->x_stride, a->m, s->k, sparse24_element(s)};
-    bool programmatic = a->overlap_previous && sparse24_overlaps(plan);
+    bool programmatic = a->overlap_previous && gemm_overlaps(&plan->target);
     to->workspace_bytes = launch.workspace_bytes;
-    if (!launch_rows_are_aligned(&x, sparse24_is_wgmma(v))) {
+    if (!launch_rows_are_aligned(&x, gemm_is_wgmma(v))) {
         launch_list_align(to, plan->variant_count, &x, a->workspace + launch.copies);
         to->workspace_bytes = launch.copies + a->m * sparse24_x_bytes(s);
         programmatic = false;
     }
-    if (sparse24_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         launch_list_map(to, &x, map_type(s), v->tile_m, LAUNCH_MAP_AND_LAST);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
-                               .shape = launch_line(launch.grid, sparse24_cta_threads(v),
+                               .shape = launch_line(launch.grid, gemm_cta_threads(v),
                                                     v->dynamic_shared_bytes, v->cluster),
                                .params = SPARSE24_PARAMS,
                                .wide = SPARSE24_M,

@@ -90,8 +90,8 @@ static void name_scales(const ptxgen_marlin_spec *s, const ptxgen_tile *v, char 
 /* What is common to entries that end their tiles, and find their activations, in the same way. */
 static const char *kind_of(const ptxgen_tile *v)
 {
-    return !marlin_has_producer(v) ? "copied by cp.async"
-           : !marlin_is_wgmma(v)   ? "copied in bulk"
+    return !gemm_is_bulk(v) ? "copied by cp.async"
+           : !gemm_is_wgmma(v)   ? "copied in bulk"
            : marlin_exchanges(v)   ? "wgmma in clusters"
                                    : "wgmma";
 }
@@ -119,7 +119,7 @@ static bool name_classes(const struct point *p, const void *of, struct class_nam
     snprintf(names->of[2], NAME, "%s, weights of %s%s", entry,
              s->type == PTXGEN_F16 ? "f16" : "bf16", s->zeros ? ", zeros" : "");
     snprintf(names->of[3], NAME, "%s%s, activations %s, tiles %s", kind,
-             marlin_overlaps(plan) ? ", may overlap" : "", front,
+             gemm_overlaps(&plan->target) ? ", may overlap" : "", front,
              schedule.tiles.divides ? "divided" : "whole");
     snprintf(names->of[4], NAME, "%s, %s%s", kind,
              marlin_gated(s) ? "swiglu" : activations[s->activation],

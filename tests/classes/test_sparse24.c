@@ -62,7 +62,7 @@ static bool name_classes(const struct point *p, const void *of, struct class_nam
     const ptxgen_sparse24_plan *plan = of;
     const ptxgen_tile *v = &plan->variants[0];
     const char *type = plan->spec.type == PTXGEN_SPARSE24_S8 ? "s8" : "f16",
-               *entry = ptxgen_sparse24_entry(v), *wgmma = sparse24_is_wgmma(v) ? " wgmma" : "";
+               *entry = ptxgen_sparse24_entry(v), *wgmma = gemm_is_wgmma(v) ? " wgmma" : "";
     struct gemm_launch s;
     ptxgen_error err;
     uint32_t stages = sparse24_own_stages(&plan->spec, v);

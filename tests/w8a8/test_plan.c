@@ -406,6 +406,23 @@ static void a_million_tokens_are_planned_and_two_to_the_32_stages_refused(void *
     assert_says(&err, "m = 4294967295 tokens are more than a launch takes");
 }
 
+/* With 48 KB of shared memory a CTA, the widest tile that fits has 64 tokens, and serves no more. */
+static void a_plan_without_a_tile_for_the_most_tokens_is_refused(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(1000, 64);
+    ptxgen_target target = target_of("sm_80");
+    ptxgen_w8a8_plan p;
+    ptxgen_error err = {0};
+    target.shared_per_cta = 49152;
+    s.max_m = 64;
+    assert_ok(ptxgen_w8a8_make_plan(&s, &target, &p, &err), &err);
+    assert_non_null(ptxgen_w8a8_choose(&p, 64));
+    s.max_m = 65;
+    assert_int_equal(ptxgen_w8a8_make_plan(&s, &target, &p, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_says(&err, "w8a8: no tile fits into the 49152 bytes of shared memory of a CTA");
+}
+
 static void a_tile_can_be_given_and_is_checked(void **state)
 {
     (void)state;
@@ -500,6 +517,7 @@ int main(void)
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),
         cmocka_unit_test(any_number_of_tokens_is_served_or_refused_with_a_status),
         cmocka_unit_test(a_tile_of_zeros_is_refused),
+        cmocka_unit_test(a_plan_without_a_tile_for_the_most_tokens_is_refused),
         cmocka_unit_test(a_tile_can_be_given_and_is_checked),
         cmocka_unit_test(equal_specs_give_equal_plans_in_every_byte),
     };

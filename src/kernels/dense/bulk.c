@@ -21,7 +21,7 @@ static void begin_walk(struct dense_product *q)
     q->last_tile = gemm_divide(k, ptx_sub_u32(k, g->end, U32(1)), g->division.stages);
     g->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = dense_stage_bytes(q->v),
-                                 .users = dense_threads(q->v) / 32,
+                                 .users = gemm_tile_threads(q->v) / 32,
                                  .ctas = q->v->cluster > 1 ? q->v->cluster : 0};
 }
 
@@ -41,7 +41,7 @@ void dense_begin_bulk(struct gemm *g)
                                    .all = g->m};
     gemm_boxes_begin(k, &q->boxes);
     if (q->v->cluster == 1) /* the boxes of a pair of CTAs are halves, whatever x has of them */
-        gemm_boxes_clear(k, &q->boxes, &g->at, dense_cta_threads(q->v), &g->ring);
+        gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(q->v), &g->ring);
 }
 
 void dense_end_bulk(struct gemm *g)

@@ -139,7 +139,7 @@ static void begin_operand(struct dense_product *q, struct gemm_operand *o, uint3
     ptx_kernel *k = q->g.k;
     o->rows = rows;
     o->blocks = q->v->wk;
-    o->threads = dense_threads(q->v);
+    o->threads = gemm_tile_threads(q->v);
     o->row_bytes = dense_row_bytes(q->spec);
     uint32_t shift = dense_element(q->spec) / 2;
     gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
@@ -186,7 +186,7 @@ static void begin_partials(struct dense_product *q)
     const ptxgen_tile *v = q->v;
     struct gemm_epilogue *o = &q->output;
     o->partials =
-        (struct gemm_partials){.threads = dense_threads(v), .fragments = dense_fragments(v)};
+        (struct gemm_partials){.threads = gemm_tile_threads(v), .fragments = dense_fragments(v)};
     ptx_u64 partials =
         ptx_add_u64(k, q->address[DENSE_WORKSPACE],
                     U64(gemm_partials_offset(&q->plan->target, PTXGEN_DENSE_MOST_CTAS)));
@@ -225,7 +225,7 @@ void dense_begin_output(struct dense_product *q)
                  .warp_m = v->warp_m,
                  .warp_n = v->warp_n,
                  .wk = v->wk,
-                 .interleaved = dense_is_wgmma(v),
+                 .interleaved = gemm_is_wgmma(v),
                  .alone = dense_is_alone(v),
                  .ctas = v->split,
                  .rank = q->g.rank,
@@ -233,7 +233,7 @@ void dense_begin_output(struct dense_product *q)
         .along = q->along_n,
         .along_k = q->along_k,
         .only = v->split > 1,
-        .has_stmatrix = dense_is_bulk(v),
+        .has_stmatrix = gemm_is_bulk(v),
         .most_width = GEMM_SUMS_WIDTH,
         .acc = accumulator,
         .locate = locate_output,
@@ -313,16 +313,16 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v, ptx_
                                                  [PTXGEN_BULK] = &dense_in_turn_ops};
     struct dense_product q = {.g = {.ops = ops[v->kind],
                                     .name = ptxgen_dense_entry(v),
-                                    .consumers = dense_threads(v),
-                                    .threads = dense_cta_threads(v),
+                                    .consumers = gemm_tile_threads(v),
+                                    .threads = gemm_cta_threads(v),
                                     .ctas = v->ctas,
                                     .cluster = dense_cluster(v),
                                     .whole_tiles = v->kind == PTXGEN_BULK},
                               .spec = &plan->spec,
                               .plan = plan,
                               .v = v};
-    if (dense_is_wgmma(v))
-        q.g.registers = gemm_wgmma_registers(dense_threads(v) / GEMM_WARPGROUP);
+    if (gemm_is_wgmma(v))
+        q.g.registers = gemm_wgmma_registers(gemm_tile_threads(v) / GEMM_WARPGROUP);
     gemm_emit_entry(&q.g, module);
 }
 

@@ -70,7 +70,7 @@ static void begin_consumer(struct gemm *g)
 {
     struct dense_product *q = dense_of(g);
     issue_first(q);
-    g->at.team = dense_threads(q->v);
+    g->at.team = gemm_tile_threads(q->v);
     dense_find_warp(q);
     dense_begin_reading(q);
     dense_operands_begin(q);

@@ -45,20 +45,9 @@ enum dense_param {
  */
 enum { DENSE_X_MAPS = DENSE_PARAMS, DENSE_W_MAP, DENSE_MOST_PARAMS };
 
-/* Warps of a warpgroup. */
-enum { DENSE_WARPGROUP = 4 };
-static inline bool dense_is_wgmma(const ptxgen_tile *v)
-{
-    return v->kind == PTXGEN_WGMMA;
-}
-static inline bool dense_is_bulk(const ptxgen_tile *v)
-{
-    return v->kind != PTXGEN_MMA;
-}
 static inline bool dense_has_wgmma(const ptxgen_dense_plan *plan)
 {
-    return plan->target.ptx.sm == 90 && plan->target.ptx.suffix == 'a' &&
-           plan->spec.type != PTXGEN_F32;
+    return gemm_has_wgmma(&plan->target) && plan->spec.type != PTXGEN_F32;
 }
 /* Whether the plan may have tiles with bulk copies and mma.sync. */
 static inline bool dense_has_bulk(const ptxgen_dense_plan *plan)
@@ -77,10 +66,6 @@ static inline uint32_t dense_row_bytes(const ptxgen_dense_spec *s)
     return (uint32_t)gemm_aligned_bytes(s->k, dense_element(s));
 }
 
-static inline uint32_t dense_threads(const ptxgen_tile *v)
-{
-    return 32 * v->wm * v->wn * v->wk;
-}
 static inline bool dense_is_alone(const ptxgen_tile *v)
 {
     return v->kind == PTXGEN_BULK;
@@ -94,13 +79,8 @@ static inline uint32_t dense_staging_bytes(const ptxgen_tile *v)
 /* Bytes of the barriers, padded to the alignment of sums that each warp stages alone. */
 static inline uint32_t dense_barrier_bytes(const ptxgen_tile *v)
 {
-    uint32_t bytes = dense_is_bulk(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
+    uint32_t bytes = gemm_is_bulk(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
     return dense_is_alone(v) ? (bytes + 127) / 128 * 128 : bytes;
-}
-/* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
-static inline uint32_t dense_cta_threads(const ptxgen_tile *v)
-{
-    return dense_threads(v) + (dense_is_wgmma(v) ? 32 * DENSE_WARPGROUP : 0);
 }
 /* Tokens that a CTA copies. */
 static inline uint32_t dense_box_rows(const ptxgen_tile *v)
@@ -118,8 +98,8 @@ static inline uint32_t dense_fragments(const ptxgen_tile *v)
  */
 static inline bool dense_divides(const ptxgen_tile *v)
 {
-    bool few = dense_is_wgmma(v) && dense_fragments(v) <= DENSE_MOST_DIVIDED;
-    return v->split == 1 && (few || !dense_is_bulk(v));
+    bool few = gemm_is_wgmma(v) && dense_fragments(v) <= DENSE_MOST_DIVIDED;
+    return v->split == 1 && (few || !gemm_is_bulk(v));
 }
 /* Tiles along N; the CTAs of a cluster with the same tokens count as one tile. */
 static inline uint32_t dense_tiles_n(const ptxgen_dense_spec *s, const ptxgen_tile *v)
@@ -152,8 +132,9 @@ static inline uint32_t dense_stage_bytes(const ptxgen_tile *v)
 extern const struct gemm_planner dense_planner;
 
 /* Whether ptxgen_dense_make_plan has filled the plan. */
-static inline bool dense_is_plan(const ptxgen_dense_plan *p)
+static inline bool dense_is_plan(const void *plan)
 {
+    const ptxgen_dense_plan *p = plan;
     return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_DENSE_VARIANTS);
 }
 

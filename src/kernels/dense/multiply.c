@@ -24,7 +24,7 @@ static uint32_t operand_sets(const struct dense_product *q)
 /* Mma steps in the text. */
 static uint32_t text_steps(const struct dense_product *q)
 {
-    return dense_is_bulk(q->v) ? DENSE_STEPS : operand_sets(q);
+    return gemm_is_bulk(q->v) ? DENSE_STEPS : operand_sets(q);
 }
 
 /* ---- operands ---- */

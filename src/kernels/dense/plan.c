@@ -29,10 +29,8 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
     if (s->activation > PTXGEN_ACTIVATION_RELU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %u is not an activation",
                            s->activation);
-    if (s->bias > 1 || s->residual > 1)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %s is %u, not 0 or 1",
-                           s->bias > 1 ? "bias" : "residual", s->bias > 1 ? s->bias : s->residual);
-    return PTXGEN_OK;
+    const struct plan_flag flags[] = {{"bias", s->bias, 1}, {"residual", s->residual, 1}};
+    return plan_check_flags("dense", flags, sizeof flags / sizeof *flags, err);
 }
 
 /* ---- tiles ---- */
@@ -55,9 +53,9 @@ static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
  */
 static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
-    if (dense_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         return 2650;
-    if (dense_is_bulk(v))
+    if (gemm_is_bulk(v))
         return 1900;
     if (s->type == PTXGEN_F32)
         return v->tile_m == MOST_ROWS ? 205 : 165;
@@ -83,10 +81,10 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
     uint64_t rows = (m + v->tile_m - 1) / v->tile_m;
     uint64_t products = w / dense_element(s) * v->tile_m * 1000 / multiply_adds(s, v);
     uint64_t memory = w * 1000 / 23 / rows;
-    uint64_t l2 = (w + x / v->cluster) * 1000 / (dense_is_bulk(v) ? 90 : 45);
+    uint64_t l2 = (w + x / v->cluster) * 1000 / (gemm_is_bulk(v) ? 90 : 45);
     uint64_t step = memory > l2 ? memory : l2;
     step = step > products ? step : products;
-    if (dense_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         step += l2 / 16;
     if (v->cluster > 1)
         step += (rows * v->tile_m - m) * PAST_ROW / rows;
@@ -152,9 +150,9 @@ static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_tile *v)
 {
     if (is_spilled(plan, v))
         return false;
-    bool has = dense_is_wgmma(v) ? dense_has_wgmma(plan) : dense_has_bulk(plan);
-    return !dense_is_bulk(v) || (has && plan->target.multiprocessors % dense_cluster(v) == 0 &&
-                                 dense_stages_along_k(&plan->spec, v) % v->split == 0);
+    bool has = gemm_is_wgmma(v) ? dense_has_wgmma(plan) : dense_has_bulk(plan);
+    return !gemm_is_bulk(v) || (has && plan->target.multiprocessors % dense_cluster(v) == 0 &&
+                                dense_stages_along_k(&plan->spec, v) % v->split == 0);
 }
 
 /* Halves the sums of a warp for f32, whose split operands take more registers. */
@@ -209,12 +207,12 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *err)
 {
     const ptxgen_dense_plan *plan = of;
-    bool wgmma = dense_is_wgmma(v), bulk = dense_is_bulk(v);
+    bool wgmma = gemm_is_wgmma(v), bulk = gemm_is_bulk(v);
     const struct plan_number numbers[] = {
         {"warp_m", v->warp_m, 16, wgmma ? MOST_BULK_ROWS : 64, true},
         {"warp_n", v->warp_n, bulk && !wgmma ? 64 : 16, 64, true},
         {"wm", v->wm, 1, wgmma ? 1 : 16, true},
-        {"wn", v->wn, wgmma ? DENSE_WARPGROUP : 1, 16, true},
+        {"wn", v->wn, wgmma ? GEMM_WARPGROUP_WARPS : 1, 16, true},
         {"wk", v->wk, 1, bulk ? 1 : 8, true},
         {"ctas", v->ctas, 1, bulk ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
         {"cluster", v->cluster, 1, bulk ? 2 : 1, true},
@@ -243,7 +241,7 @@ static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
     const ptxgen_dense_plan *plan = of;
     bool last = v == &plan->variants[plan->variant_count - 1];
-    if (dense_is_wgmma(v) && v->tile_m < m && m <= MOST_ROWS && !last)
+    if (gemm_is_wgmma(v) && v->tile_m < m && m <= MOST_ROWS && !last)
         return UINT64_MAX;
     return cost(plan, v, m);
 }
@@ -252,7 +250,7 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
 {
     const ptxgen_dense_spec *s = &((const ptxgen_dense_plan *)of)->spec;
     return (struct gemm_work){dense_tiles_n(s, v), dense_own_stages(s, v), dense_cluster(v),
-                              gemm_partials_bytes(dense_threads(v), dense_fragments(v))};
+                              gemm_partials_bytes(gemm_tile_threads(v), dense_fragments(v))};
 }
 
 static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
@@ -276,14 +274,9 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
              v->split > 1 ? "; two CTAs divide K" : pairs);
 }
 
-static bool is_plan(const void *plan)
-{
-    return dense_is_plan(plan);
-}
-
 const struct gemm_planner dense_planner = {
     GEMM_PLANNER_MEMBERS(dense),
-    .is_plan = is_plan,
+    .is_plan = dense_is_plan,
     .check_spec = check_spec,
     .choose_tiles = choose_tiles,
     .defaults = {.warp_n = 64,
@@ -308,9 +301,7 @@ const struct gemm_planner dense_planner = {
     .deal = deal,
     .describe = describe,
 };
-GEMM_MAKE_PLAN(dense, dense_planner)
-GEMM_USE_TILE(dense, dense_planner)
-GEMM_CHOOSE(dense, dense_planner)
+GEMM_PLANS(dense, dense_planner)
 GEMM_LAUNCHES(dense, dense_planner)
 
 const char *ptxgen_dense_entry(const ptxgen_tile *variant)

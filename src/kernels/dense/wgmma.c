@@ -99,13 +99,13 @@ static void begin_consumer(struct gemm *g)
     struct dense_product *q = dense_of(g);
     ptx_kernel *k = g->k;
     uint32_t tiles = dense_tiles(q);
-    g->at.team = dense_threads(q->v);
+    g->at.team = gemm_tile_threads(q->v);
     g->at.barrier = U32(1);
     ptx_u32 group = ptx_shr_u32(k, g->at.warp, U32(2));
-    ptx_u32 in_group = ptx_and_b32(k, g->at.warp, U32(DENSE_WARPGROUP - 1));
-    q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * DENSE_WARPGROUP), in_group);
+    ptx_u32 in_group = ptx_and_b32(k, g->at.warp, U32(GEMM_WARPGROUP_WARPS - 1));
+    q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * GEMM_WARPGROUP_WARPS), in_group);
     q->along_m = q->along_k = U32(0);
-    uint32_t bytes = tiles * DENSE_WARPGROUP * DENSE_TILE * DENSE_BLOCK_BYTES;
+    uint32_t bytes = tiles * GEMM_WARPGROUP_WARPS * DENSE_TILE * DENSE_BLOCK_BYTES;
     q->w_at = ptx_mad_lo_u32(k, group, U32(bytes), U32(dense_stage_x_bytes(q)));
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t j = 0; j < dense_row_groups(q); j++)
@@ -129,7 +129,7 @@ static void end_consumer(struct gemm *g)
 static void produce(struct gemm *g)
 {
     struct dense_product *q = dense_of(g);
-    ptx_if(g->k, ptx_setp_eq_u32(g->k, g->at.thread, U32(dense_threads(q->v)))) {
+    ptx_if(g->k, ptx_setp_eq_u32(g->k, g->at.thread, U32(gemm_tile_threads(q->v)))) {
         dense_begin_producer(q);
         gemm_issue_parts(g, &q->producer.p);
     }

@@ -31,6 +31,14 @@ static void put_variant(const struct gemm_planner *p, void *plan, uint32_t at,
     memcpy((char *)plan + p->variant_count, &count, sizeof count);
 }
 
+/* Whether the plan has a variant for the most tokens; one without variants has another plan. */
+static bool serves_all(const struct gemm_planner *p, const void *plan)
+{
+    uint32_t most = number_at(plan, p->max_m);
+    return p->is_plan(plan) &&
+           (!number_at(plan, p->variant_count) || gemm_choose(p, plan, most ? most : GEMM_ANY_M));
+}
+
 ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,
                              const ptxgen_target *target, void *plan, ptxgen_error *err)
 {
@@ -46,8 +54,10 @@ ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,
     memcpy(plan, spec, p->spec_bytes);
     memcpy((char *)plan + p->target, target, sizeof *target);
     status = p->choose_tiles(plan, err);
-    if (status == PTXGEN_OK && !p->is_plan(plan))
+    if (status == PTXGEN_OK && !serves_all(p, plan)) {
+        memset(plan, 0, p->plan_bytes);
         return plan_no_tile(p->family, target, err);
+    }
     return status;
 }
 
@@ -183,7 +193,7 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
                            "%s: the tile takes %u bytes of shared memory, but a CTA has %u",
                            p->family, t.shared_bytes,
                            plan_shared_limit(target_of(p, plan), t.ctas));
-    memset((char *)plan + p->variants, 0, p->most_variants * sizeof t);
+    memset((char *)plan + p->variants, 0, p->plan_bytes - p->variants);
     put_variant(p, plan, 0, &t);
     return PTXGEN_OK;
 }
@@ -295,6 +305,8 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
         snprintf(text, size, "no launch: there is no plan");
     else if (!m)
         snprintf(text, size, "no launch: there are no tokens");
+    else if (is_served(p, plan, m))
+        snprintf(text, size, "no launch: no variant serves %llu tokens", (unsigned long long)m);
     else if (p->min_m)
         snprintf(text, size, "no launch: %llu tokens are outside the plan's %u ... %u",
                  (unsigned long long)m, number_at(plan, p->min_m), number_at(plan, p->max_m));

@@ -6,16 +6,15 @@
  *     M ─▶ the variant that is the cheapest for it ─▶ its tiles ─▶ their division among CTAs
  *
  * A family describes itself in a const struct gemm_planner: what a tile needs, what it costs, and
- * how its launches are divided. Its plan begins with its spec. The functions here get a planner and
- * a plan of that family.
+ * how its launches are divided. Its plan begins with its spec and ends with its variants and what
+ * goes with them. The functions here get a planner and a plan of that family.
  */
 #ifndef PTXGEN_KERNELS_GEMM_PLAN_H
 #define PTXGEN_KERNELS_GEMM_PLAN_H
 
 #include "../plan.h"
 #include "schedule.h"
-
-#include <ptxgen/tile.h>
+#include "tile.h"
 
 #include <stddef.h>
 
@@ -53,7 +52,7 @@ struct gemm_planner {
     size_t spec_bytes, plan_bytes, n, k, max_m, target, variant_count, variants;
     size_t min_m; /* 0: launches of any few tokens are served */
     uint32_t most_variants;
-    bool (*is_plan)(const void *plan);
+    bool (*is_plan)(const void *plan); /* made by make_plan, of any bytes */
     ptxgen_status (*check_spec)(const void *spec, ptxgen_error *err);
     /* Adds tiles to a plan with spec and target; a plan that has none is refused by the driver. */
     ptxgen_status (*choose_tiles)(void *plan, ptxgen_error *err);
@@ -159,20 +158,18 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
                   size_t size);
 
 /* The public functions of a family with this planner. */
-#define GEMM_MAKE_PLAN(F, planner)                                                                 \
+#define GEMM_PLANS(F, planner)                                                                     \
     ptxgen_status ptxgen_##F##_make_plan(const ptxgen_##F##_spec *spec,                            \
                                          const ptxgen_target *target, ptxgen_##F##_plan *plan,     \
                                          ptxgen_error *err)                                        \
     {                                                                                              \
         return gemm_make_plan(&(planner), spec, target, plan, err);                                \
-    }
-#define GEMM_USE_TILE(F, planner)                                                                  \
+    }                                                                                              \
     ptxgen_status ptxgen_##F##_use_tile(ptxgen_##F##_plan *plan, const ptxgen_tile *tile,          \
                                         ptxgen_error *err)                                         \
     {                                                                                              \
         return gemm_use_tile(&(planner), plan, tile, err);                                         \
-    }
-#define GEMM_CHOOSE(F, planner)                                                                    \
+    }                                                                                              \
     const ptxgen_tile *ptxgen_##F##_choose(const ptxgen_##F##_plan *plan, uint64_t m)              \
     {                                                                                              \
         return gemm_choose(&(planner), plan, m);                                                   \

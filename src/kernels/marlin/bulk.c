@@ -32,7 +32,7 @@
 static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     uint32_t steps = marlin_scale_rows(s) / MARLIN_STEP, all = marlin_stage_steps(v);
-    bool whole = !marlin_is_wgmma(v) && steps && steps % v->steps == 0 && all % steps == 0;
+    bool whole = !gemm_is_wgmma(v) && steps && steps % v->steps == 0 && all % steps == 0;
     return whole ? all / steps : marlin_stage_groups(s, all);
 }
 
@@ -62,7 +62,7 @@ uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile 
 
 static uint32_t warpgroups(const ptxgen_tile *v)
 {
-    return v->wn * v->wk / MARLIN_WARPGROUP;
+    return v->wn * v->wk / GEMM_WARPGROUP_WARPS;
 }
 
 /*
@@ -71,19 +71,19 @@ static uint32_t warpgroups(const ptxgen_tile *v)
  */
 static uint32_t teams(const ptxgen_tile *v)
 {
-    return marlin_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
+    return gemm_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
 }
 
 static uint32_t team_staging_bytes(const ptxgen_tile *v)
 {
-    uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : v->tile_n;
+    uint32_t columns = gemm_is_wgmma(v) ? GEMM_WARPGROUP_WARPS * v->warp_n : v->tile_n;
     return gemm_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
 }
 
 static uint32_t exchange_bytes(const ptxgen_tile *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
-    return marlin_exchanges(v) ? gemm_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v),
+    return marlin_exchanges(v) ? gemm_exchange_bytes(gemm_tile_threads(v), marlin_exchange_teams(v),
                                                      tiles_of_warp, v->tile_m / 8)
                                : 0;
 }
@@ -122,7 +122,7 @@ static void copy_weights(struct marlin_bulk *b, const struct marlin_producer *s,
                          ptx_u64 from, uint32_t offset, uint32_t bytes)
 {
     ptx_kernel *k = b->q.g.k;
-    if (!marlin_is_wgmma(b->q.v) && b->q.v->wn > 1)
+    if (!gemm_is_wgmma(b->q.v) && b->q.v->wn > 1)
         ptx_cp_async_bulk_g2s_hint(k, s->p.place.slot, (int)to, from, (int)offset, U32(bytes),
                                    s->p.place.barrier, 0, EVICT_FIRST);
     else
@@ -355,7 +355,7 @@ struct gemm_registers marlin_registers(const ptxgen_tile *v)
     static const struct gemm_registers registers[CTAS + 1][GROUPS + 1] = {
         [1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}}, [2] = {[2] = {48, 96}}};
     uint32_t groups = warpgroups(v);
-    bool known = marlin_is_wgmma(v) && v->ctas <= CTAS && groups <= GROUPS;
+    bool known = gemm_is_wgmma(v) && v->ctas <= CTAS && groups <= GROUPS;
     return known ? registers[v->ctas][groups] : registers[0][0];
 }
 
@@ -364,7 +364,7 @@ static void begin_exchange(struct marlin_bulk *b)
     const ptxgen_tile *v = b->q.v;
     if (!marlin_exchanges(v))
         return;
-    b->exchange = (struct gemm_exchange){.threads = marlin_threads(v),
+    b->exchange = (struct gemm_exchange){.threads = gemm_tile_threads(v),
                                          .teams = marlin_exchange_teams(v),
                                          .barrier = teams(v) + 1,
                                          .tiles = tiles(&b->q),
@@ -395,8 +395,8 @@ static void begin(struct marlin_bulk *b)
                                      .users = q->v->wn * q->v->wk,
                                      .by_lane = true,
                                      .has_side = marlin_stores_totals(q->spec, q->v)};
-    if (marlin_is_wgmma(q->v) && q->v->cluster == 1)
-        q->bulk_fixup = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
+    if (gemm_is_wgmma(q->v) && q->v->cluster == 1)
+        q->bulk_fixup = (struct gemm_bulk_fixup){.threads = gemm_tile_threads(q->v),
                                                  .fragments = marlin_fragments(q->v),
                                                  .barrier = teams(q->v) + 1,
                                                  .ring = &b->q.g.ring};
@@ -412,7 +412,7 @@ void marlin_begin_bulk(struct gemm *g)
     gemm_ring_declare(k, &g->ring);
     uint32_t staging = teams(v) * team_staging_bytes(v);
     b->staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
-    b->issues = ptx_setp_eq_u32(k, g->at.thread, U32(marlin_threads(v)));
+    b->issues = ptx_setp_eq_u32(k, g->at.thread, U32(gemm_tile_threads(v)));
     gemm_ring_declare_barriers(k, &g->ring);
     b->boxes = (struct gemm_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),

@@ -103,7 +103,7 @@ static void begin(struct marlin_product *q)
     q->g.tiles_m = marlin_emit_tiles_m(q);
     q->x.rows = q->v->tile_m;
     q->x.blocks = q->v->wk * q->v->steps;
-    q->x.threads = marlin_threads(q->v);
+    q->x.threads = gemm_tile_threads(q->v);
     q->x.row_bytes = q->spec->k * 2;
     gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
     marlin_emit_weights_begin(q);
@@ -140,7 +140,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx
                                                  [PTXGEN_BULK] = &marlin_mma_bulk_ops};
     struct marlin_bulk b = {.q = {.g = {.ops = ops[v->kind],
                                         .name = ptxgen_marlin_entry(v),
-                                        .consumers = marlin_threads(v),
+                                        .consumers = gemm_tile_threads(v),
                                         .threads = marlin_cta_threads(v),
                                         .ctas = v->ctas,
                                         .cluster = v->cluster,
@@ -148,7 +148,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx
                                   .spec = &plan->spec,
                                   .plan = plan,
                                   .v = v}};
-    b.q.g.loops_itself = b.q.g.keeps_no_walk = marlin_is_wgmma(v) && !marlin_keeps_walk(v);
+    b.q.g.loops_itself = b.q.g.keeps_no_walk = gemm_is_wgmma(v) && !marlin_keeps_walk(v);
     gemm_emit_entry(&b.q.g, module);
 }
 

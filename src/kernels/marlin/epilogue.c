@@ -25,9 +25,9 @@ struct gemm_place marlin_emit_place(struct marlin_product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
-    if (!marlin_is_wgmma(q->v))
+    if (!gemm_is_wgmma(q->v))
         return gemm_locate_in_band(k, tile, q->g.tiles_m, tiles_n,
-                                   marlin_has_producer(q->v) ? 1 : 16);
+                                   gemm_is_bulk(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* for each tile anew, to save a register */
     if (q->v->cluster == 1) {
         ptx_u32 at = gemm_deal_places(k, &q->g.division, tile);
@@ -108,12 +108,12 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
                  .tile_n = team_features(q),
                  .warp_n = v->warp_n,
                  .wk = marlin_staged_wk(v),
-                 .interleaved = marlin_is_wgmma(v),
+                 .interleaved = gemm_is_wgmma(v),
                  .pass_m = marlin_pass_tokens(v),
                  .ctas = exchanges ? 1 : v->cluster,
                  .rank = q->g.rank,
                  .staging = staging},
-        .partials = {.threads = marlin_threads(v),
+        .partials = {.threads = gemm_tile_threads(v),
                      .fragments = v->cluster > 1 ? 0 : marlin_fragments(v)},
         .flags = q->address[MARLIN_WORKSPACE],
         .bulk_fixup = q->bulk_fixup.threads ? &q->bulk_fixup : NULL,

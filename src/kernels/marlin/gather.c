@@ -20,7 +20,7 @@ void marlin_emit_gather(const ptxgen_marlin_plan *plan, ptx_module *module)
 {
     ptx_kernel *k = ptx_kernel_begin(module, "marlin_gather");
     ptx_kernel_reqntid(k, MARLIN_GATHER_THREADS, 1, 1);
-    if (marlin_overlaps(plan)) {
+    if (gemm_overlaps(&plan->target)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }

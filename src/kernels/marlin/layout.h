@@ -67,12 +67,6 @@ static inline bool marlin_gated(const ptxgen_marlin_spec *s)
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
 }
 
-/* Whether entries may begin before the kernel ahead has ended; they wait by griddepcontrol.wait. */
-static inline bool marlin_overlaps(const ptxgen_marlin_plan *plan)
-{
-    return plan->target.ptx.sm >= 90;
-}
-
 /* Columns of y in a strip of 64 packed columns. */
 static inline uint32_t marlin_strip_features(const ptxgen_marlin_spec *s)
 {
@@ -108,31 +102,10 @@ static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
     return rows < MARLIN_STEP ? marlin_steps(s) * (MARLIN_STEP / rows) : s->k / rows;
 }
 
-/* Threads of a CTA that multiply. */
-static inline uint32_t marlin_threads(const ptxgen_tile *v)
-{
-    return 32 * v->wn * v->wk;
-}
-
-/* Warps of a warpgroup. */
-enum { MARLIN_WARPGROUP = 4 };
-static inline bool marlin_is_wgmma(const ptxgen_tile *v)
-{
-    return v->kind == PTXGEN_WGMMA;
-}
-/* Whether the CTA has a producer thread, which copies what the other warps multiply. */
-static inline bool marlin_has_producer(const ptxgen_tile *v)
-{
-    return v->kind != PTXGEN_MMA;
-}
 /* Whether a tile has an odd number of half strips, so that it starts or ends with half a strip. */
 static inline bool marlin_has_odd_halves(const ptxgen_tile *v)
 {
     return v->kind == PTXGEN_BULK && v->wn * v->warp_n % MARLIN_STRIP;
-}
-static inline bool marlin_has_wgmma(const ptxgen_target *target)
-{
-    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
 }
 /*
  * Whether one warp computes the sums of activations for all consumers whose sums are corrected:
@@ -147,8 +120,8 @@ static inline bool marlin_has_totals_warp(const ptxgen_tile *v)
 /* All threads of a CTA. */
 static inline uint32_t marlin_cta_threads(const ptxgen_tile *v)
 {
-    uint32_t producers = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_producer(v);
-    return marlin_threads(v) + 32 * (producers + marlin_has_totals_warp(v));
+    uint32_t producers = gemm_is_wgmma(v) ? GEMM_WARPGROUP_WARPS : gemm_is_bulk(v);
+    return gemm_tile_threads(v) + 32 * (producers + marlin_has_totals_warp(v));
 }
 
 /*
@@ -158,7 +131,7 @@ static inline uint32_t marlin_cta_threads(const ptxgen_tile *v)
 static inline bool marlin_exchanges(const ptxgen_tile *v)
 {
     enum { FEWEST_ROWS = 32 };
-    return marlin_is_wgmma(v) && v->cluster == 2 && v->tile_m >= FEWEST_ROWS;
+    return gemm_is_wgmma(v) && v->cluster == 2 && v->tile_m >= FEWEST_ROWS;
 }
 /* Whether the target has what an exchange needs: st.async came with PTX 8.1. */
 static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxgen_tile *v)
@@ -206,7 +179,7 @@ static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxge
 {
     uint32_t rows = marlin_scale_rows(s);
     bool small = rows && rows < MARLIN_STEP, stored = marlin_has_totals_warp(v) && !s->zeros;
-    return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && (!small || stored)));
+    return !gemm_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && (!small || stored)));
 }
 static inline bool marlin_stores_totals(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
@@ -241,7 +214,7 @@ static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_tile *v
 {
     enum { EARLY_STEPS = 6, LEAST_STEPS = 128 };
     uint32_t steps = v->steps * v->wk, early = EARLY_STEPS / steps;
-    return marlin_is_wgmma(v) && v->cluster == 1 && stages * steps >= LEAST_STEPS ? early : 0;
+    return gemm_is_wgmma(v) && v->cluster == 1 && stages * steps >= LEAST_STEPS ? early : 0;
 }
 
 /* Tiles along N. */
@@ -257,8 +230,9 @@ void marlin_describe(const void *plan, const ptxgen_tile *tile, uint64_t m, char
                      size_t size);
 
 /* Whether ptxgen_marlin_make_plan has filled the plan. */
-static inline bool marlin_is_plan(const ptxgen_marlin_plan *p)
+static inline bool marlin_is_plan(const void *plan)
 {
+    const ptxgen_marlin_plan *p = plan;
     return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_MARLIN_VARIANTS) &&
            p->tuned_count <= PTXGEN_TUNED_RANGES;
 }

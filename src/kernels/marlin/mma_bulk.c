@@ -91,7 +91,7 @@ static void find_warp(struct marlin_product *q)
     q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
     q->along_n = q->v->wk == 1 ? q->g.at.warp : gemm_remainder(k, q->g.at.warp, q->v->wn);
     q->team = q->g.at;
-    q->team.team = marlin_threads(q->v);
+    q->team.team = gemm_tile_threads(q->v);
     q->team.barrier = U32(1);
     q->teams = 1;
     q->team_index = U32(0);

@@ -15,7 +15,7 @@
 
 bool marlin_scales_sums(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    return (v->tile_m <= 16 && !marlin_is_wgmma(v)) || !marlin_scale_rows(s) ||
+    return (v->tile_m <= 16 && !gemm_is_wgmma(v)) || !marlin_scale_rows(s) ||
            marlin_scales_stages(s, v);
 }
 
@@ -25,7 +25,7 @@ bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
     uint32_t rows = marlin_scale_rows(s), most = v->wn * v->wk == MANY_WARPS ? MOST_ROWS : FEW_ROWS;
     bool folds = s->type == PTXGEN_BF16 && !s->zeros; /* then scaling costs no instruction */
     bool few = v->tile_m <= FEW_ROWS || (v->warp_n == MARLIN_TILE && v->tile_m <= most && !folds);
-    return marlin_is_wgmma(v) && few && v->steps >= LEAST_STEPS && rows &&
+    return gemm_is_wgmma(v) && few && v->steps >= LEAST_STEPS && rows &&
            rows % (v->steps * MARLIN_STEP) == 0;
 }
 

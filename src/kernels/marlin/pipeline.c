@@ -41,7 +41,7 @@ static void prefetch(struct marlin_product *q)
 static void wait_for_previous(struct marlin_product *q)
 {
     ptx_kernel *k = q->g.k;
-    if (!marlin_overlaps(q->plan))
+    if (!gemm_overlaps(&q->plan->target))
         return;
     ptx_section(k, "weights to the L2, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);

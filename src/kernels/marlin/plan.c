@@ -21,7 +21,7 @@ static void derive(ptxgen_tile *v)
 static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
 {
     const ptxgen_marlin_spec *s = &((const ptxgen_marlin_plan *)plan)->spec;
-    if (marlin_has_producer(v))
+    if (gemm_is_bulk(v))
         return marlin_ring_shared_bytes(s, v);
     return v->stages * marlin_stage_bytes(s, v) + gemm_sums_bytes(v->tile_n, v->pass_m, v->wk);
 }
@@ -52,13 +52,12 @@ static const struct limits {
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
 {
     enum { FEW_ROWS = 48 };
-    return marlin_is_wgmma(v)          ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
+    return gemm_is_wgmma(v)            ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
            : marlin_has_totals_warp(v) ? &bulk_limits
-           : marlin_has_producer(v)
-               ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
-           : !marlin_has_wgmma(&plan->target) ? &mma_limits
-           : v->steps > 1                     ? &long_limits
-                                              : &narrow_limits;
+           : gemm_is_bulk(v) ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
+           : !gemm_has_wgmma(&plan->target) ? &mma_limits
+           : v->steps > 1                   ? &long_limits
+                                            : &narrow_limits;
 }
 
 /*
@@ -71,7 +70,7 @@ static uint32_t operand_cycles(const ptxgen_tile *v)
 {
     enum { SCALED_SUMS = 64 };
     static const uint32_t cycles[2][4] = {{31, 31, 33, 38}, {23, 25, 30}};
-    bool four = v->wn * v->wk == 4 * MARLIN_WARPGROUP;
+    bool four = v->wn * v->wk == 4 * GEMM_WARPGROUP_WARPS;
     uint32_t size = (v->tile_m > SCALED_SUMS) + (v->tile_m >= MOST_ROWS) + (v->tile_m > MOST_ROWS);
     return cycles[four][size];
 }
@@ -81,7 +80,7 @@ static uint64_t products_cost(const struct limits *l, const ptxgen_tile *v)
 {
     enum { SLICES = MARLIN_STEP / 16, CYCLE = 588 /* ps */ };
     uint64_t n = v->tile_n;
-    if (marlin_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + operand_cycles(v)) * CYCLE / v->wk;
     uint64_t rate = v->tile_m == MOST_ROWS            ? 1700
                     : v->tile_m * v->warp_n < 64 * 64 ? l->products
@@ -136,7 +135,7 @@ static uint64_t empty_cost(const ptxgen_tile *v, uint64_t m)
 static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_tile *v)
 {
     enum { PERCENT = 3 };
-    return marlin_is_wgmma(v) && v->ctas > 1 ? step_cost(l, whole, v) * v->ctas * PERCENT / 100 : 0;
+    return gemm_is_wgmma(v) && v->ctas > 1 ? step_cost(l, whole, v) * v->ctas * PERCENT / 100 : 0;
 }
 
 /*
@@ -155,7 +154,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, uint6
              empty = empty_cost(v, m);
     if (whole)
         return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000 + empty;
-    uint64_t sums = gemm_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
+    uint64_t sums = gemm_partials_bytes(gemm_tile_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
     uint64_t most = sums * marlin_stages_along_k(&plan->spec, v); /* a CTA has a stage at least */
     shares = shares < most ? shares : most;
@@ -213,7 +212,7 @@ static bool has_small_groups(const ptxgen_marlin_spec *s)
 static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     enum { ROWS = 32, LEAST_STEPS = 64 };
-    return has_small_groups(s) && marlin_is_wgmma(v) && v->tile_m <= ROWS && v->ctas == 1 &&
+    return has_small_groups(s) && gemm_is_wgmma(v) && v->tile_m <= ROWS && v->ctas == 1 &&
            v->wk == 1 && marlin_steps(s) / v->cluster >= LEAST_STEPS;
 }
 
@@ -233,26 +232,26 @@ static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_tile *v)
 {
     uint32_t most = plan->target.ptx.sm == 87 ? 32 : 64;
-    return !marlin_has_producer(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
+    return !gemm_is_bulk(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
 }
 
 static bool adapt(const void *of, ptxgen_tile *v)
 {
     const ptxgen_marlin_plan *plan = of;
     const ptxgen_marlin_spec *s = &plan->spec;
-    uint32_t asked = v->steps, sharing = marlin_has_producer(v) ? v->wk * v->cluster : 1;
+    uint32_t asked = v->steps, sharing = gemm_is_bulk(v) ? v->wk * v->cluster : 1;
     if (wants_long_stages(s, v) && marlin_steps(s) % (2 * v->steps * sharing) == 0) {
         v->steps *= 2;
         v->stages /= 2;
     }
     if (marlin_steps(s) % (v->steps * sharing))
         v->steps = 1;
-    bool wgmma = marlin_has_wgmma(&plan->target);
+    bool wgmma = gemm_has_wgmma(&plan->target);
     if (is_too_wide(s, v) || is_spilled(plan, v))
         return false;
-    if (marlin_has_producer(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
+    if (gemm_is_bulk(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    bool follows = !marlin_has_producer(v) || v->tile_m == 8; /* has a candidate of fewer steps */
+    bool follows = !gemm_is_bulk(v) || v->tile_m == 8; /* has a candidate of fewer steps */
     if (!marlin_exchange_fits(&plan->target, v) || (v->steps < asked && follows))
         return false;
     if (marlin_gated(s) && v->tile_n % MARLIN_STRIP)
@@ -362,7 +361,7 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 {
     ptxgen_marlin_plan *plan = of;
     uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
-    bool wgmma = marlin_has_wgmma(&plan->target);
+    bool wgmma = gemm_has_wgmma(&plan->target);
     uint32_t widest = wgmma ? MOST_ROWS / 2 : MOST_ROWS;
     (void)err;
     for (uint32_t tile_m = 8, served = 0; tile_m <= MOST_WGMMA_ROWS && served < most; tile_m += 8) {
@@ -457,7 +456,7 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
 {
     const ptxgen_marlin_spec *s = &((const ptxgen_marlin_plan *)of)->spec;
     return (struct gemm_work){marlin_tiles_n(s, v), marlin_stages_along_k(s, v), v->cluster,
-                              gemm_partials_bytes(marlin_threads(v), marlin_fragments(v))};
+                              gemm_partials_bytes(gemm_tile_threads(v), marlin_fragments(v))};
 }
 
 static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
@@ -473,20 +472,10 @@ static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t 
     return s;
 }
 
-static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
-{
-    return marlin_check_spec(spec, err);
-}
-
-static bool is_plan(const void *plan)
-{
-    return marlin_is_plan(plan);
-}
-
 const struct gemm_planner marlin_planner = {
     GEMM_PLANNER_MEMBERS(marlin),
-    .is_plan = is_plan,
-    .check_spec = check_spec,
+    .is_plan = marlin_is_plan,
+    .check_spec = marlin_check_spec,
     .choose_tiles = choose_tiles,
     .defaults = {.wm = 1, .wk = 1, .steps = 1, .ctas = 1, .cluster = 1},
     .most_kind = PTXGEN_BULK,
@@ -504,6 +493,5 @@ const struct gemm_planner marlin_planner = {
     .deal = deal,
     .describe = marlin_describe,
 };
-GEMM_MAKE_PLAN(marlin, marlin_planner)
-GEMM_CHOOSE(marlin, marlin_planner)
+GEMM_PLANS(marlin, marlin_planner)
 GEMM_LAUNCHES(marlin, marlin_planner)

@@ -47,8 +47,7 @@ static ptxgen_status check_types(const ptxgen_marlin_spec *s, ptxgen_error *err)
                            s->epilogue);
     if (s->activation > PTXGEN_ACTIVATION_GELU_TANH)
         return ptxgen_fail(err, plan_refuses_enumerator(s->activation <= PTXGEN_ACTIVATION_RELU),
-                           "marlin: %u is not an activation of this family",
-                           s->activation);
+                           "marlin: %u is not an activation of this family", s->activation);
     if (s->epilogue == PTXGEN_EPILOGUE_SWIGLU && s->activation != PTXGEN_ACTIVATION_NONE)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin: SwiGLU has its own activation, but activation is %u",
@@ -58,22 +57,15 @@ static ptxgen_status check_types(const ptxgen_marlin_spec *s, ptxgen_error *err)
 
 static ptxgen_status check_flags(const ptxgen_marlin_spec *s, ptxgen_error *err)
 {
-    const struct {
-        const char *name;
-        uint8_t value, most;
-    } flags[] = {{"zeros", s->zeros, 1},
-                 {"act_order", s->act_order, 1},
-                 {"bias", s->bias, 1},
-                 {"residual", s->residual, 1},
-                 {"reserved", s->reserved, 0}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].value > flags[i].most)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is %u, not 0%s",
-                               flags[i].name, flags[i].value, flags[i].most ? " or 1" : "");
-    return PTXGEN_OK;
+    const struct plan_flag flags[] = {{"zeros", s->zeros, 1},
+                                      {"act_order", s->act_order, 1},
+                                      {"bias", s->bias, 1},
+                                      {"residual", s->residual, 1},
+                                      {"reserved", s->reserved, 0}};
+    return plan_check_flags("marlin", flags, sizeof flags / sizeof *flags, err);
 }
 
-ptxgen_status marlin_check_spec(const ptxgen_marlin_spec *spec, ptxgen_error *err)
+ptxgen_status marlin_check_spec(const void *spec, ptxgen_error *err)
 {
     ptxgen_status status;
     if (!spec)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Checks the rules of a spec that hold for all targets. */
-ptxgen_status marlin_check_spec(const ptxgen_marlin_spec *spec, ptxgen_error *err);
+ptxgen_status marlin_check_spec(const void *spec, ptxgen_error *err);
 
 /* The number of k that share a scale: all K where a feature has one scale. */
 static inline size_t marlin_group_rows(const ptxgen_marlin_spec *spec)

@@ -8,7 +8,7 @@ enum { MOST_THREADS = 1024 };
 
 static ptxgen_status check_numbers(const ptxgen_tile *v, ptxgen_error *err)
 {
-    bool wgmma = marlin_is_wgmma(v);
+    bool wgmma = gemm_is_wgmma(v);
     const struct plan_number numbers[] = {
         {"tile_m", v->tile_m, 8, wgmma ? 256 : 128, !wgmma},
         {"wm", v->wm, 1, 1, false},
@@ -30,16 +30,17 @@ static ptxgen_status check_numbers(const ptxgen_tile *v, ptxgen_error *err)
             "marlin: %u tokens that a CTA finishes, pass_m %u: those are 8 or a multiple "
             "of 16, and this a multiple of 8 that divides them",
             tokens, v->pass_m);
-    if (wgmma && v->wn % MARLIN_WARPGROUP)
+    if (wgmma && v->wn % GEMM_WARPGROUP_WARPS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u warps are no warpgroups, which have four", v->wn);
-    if (wgmma && v->wn / MARLIN_WARPGROUP * v->ctas > MARLIN_MOST_CTAS) /* flags, see layout.h */
+    if (wgmma &&
+        v->wn / GEMM_WARPGROUP_WARPS * v->ctas > MARLIN_MOST_CTAS) /* flags, see layout.h */
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
                            "multiprocessor",
-                           v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
+                           v->ctas, v->wn / GEMM_WARPGROUP_WARPS, MARLIN_MOST_CTAS);
     if (v->cluster > 1 &&
-        (!marlin_has_producer(v) || v->cluster > GEMM_SUMS_CTAS || (v->cluster & (v->cluster - 1))))
+        (!gemm_is_bulk(v) || v->cluster > GEMM_SUMS_CTAS || (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, "
                            "else none",
@@ -59,7 +60,7 @@ ptxgen_status marlin_check_tile(const void *of, ptxgen_tile *v, ptxgen_error *er
         return status;
     uint32_t steps = v->steps * v->wk * v->cluster;
     bool whole = marlin_steps(&plan->spec) % steps == 0;
-    if (marlin_has_producer(v) && (!marlin_has_wgmma(&plan->target) || !whole))
+    if (gemm_is_bulk(v) && (!gemm_has_wgmma(&plan->target) || !whole))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "marlin: a tile copied in bulk is for sm_90a, and for whole stages of %u "
@@ -77,17 +78,6 @@ ptxgen_status marlin_check_tile(const void *of, ptxgen_tile *v, ptxgen_error *er
             "the %u strips of N",
             v->tile_n, marlin_strips(&plan->spec));
     return PTXGEN_OK;
-}
-
-ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *tile,
-                                     ptxgen_error *err)
-{
-    ptxgen_status status = gemm_use_tile(&marlin_planner, plan, tile, err);
-    if (status == PTXGEN_OK) {
-        memset(plan->tuned, 0, sizeof plan->tuned);
-        plan->tuned_count = 0;
-    }
-    return status;
 }
 
 /* ---- tiles that were measured ---- */

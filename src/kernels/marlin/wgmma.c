@@ -292,7 +292,7 @@ static void multiply_stage(struct marlin_bulk *b, ptx_pred release)
  */
 bool marlin_keeps_walk(const ptxgen_tile *v)
 {
-    enum { FEW_ROWS = 32, TWO_GROUPS = 2 * MARLIN_WARPGROUP };
+    enum { FEW_ROWS = 32, TWO_GROUPS = 2 * GEMM_WARPGROUP_WARPS };
     return v->tile_m <= FEW_ROWS || (v->wn * v->wk <= TWO_GROUPS && v->ctas == 1);
 }
 
@@ -368,7 +368,7 @@ static void begin_epilogue(struct marlin_bulk *b)
     uint32_t each =
         gemm_sums_bytes(team_features(q), marlin_pass_tokens(q->v), marlin_staged_wk(q->v));
     ptx_u32 team = marlin_exchange_teams(q->v) > 1
-                       ? gemm_divide(q->g.k, q->g.at.warp, MARLIN_WARPGROUP)
+                       ? gemm_divide(q->g.k, q->g.at.warp, GEMM_WARPGROUP_WARPS)
                        : q->team_index;
     marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(q->g.k, team, U32(each), b->staging));
 }
@@ -419,9 +419,9 @@ static void begin_registers(struct marlin_bulk *b)
 static void make_team(struct marlin_product *q)
 {
     ptx_kernel *k = q->g.k;
-    q->teams = q->v->wn / MARLIN_WARPGROUP;
-    q->team_index = gemm_divide(k, q->g.at.warp, MARLIN_WARPGROUP);
-    q->along_n = ptx_and_b32(k, q->g.at.warp, U32(MARLIN_WARPGROUP - 1));
+    q->teams = q->v->wn / GEMM_WARPGROUP_WARPS;
+    q->team_index = gemm_divide(k, q->g.at.warp, GEMM_WARPGROUP_WARPS);
+    q->along_n = ptx_and_b32(k, q->g.at.warp, U32(GEMM_WARPGROUP_WARPS - 1));
     q->along_k = U32(0);
     q->team = q->g.at;
     q->team.warp = q->along_n;

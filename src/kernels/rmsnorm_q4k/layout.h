@@ -133,8 +133,9 @@ static inline uint32_t staged_second_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 }
 
 /* Whether it is a plan that ptxgen_rmsnorm_q4k_make_plan filled. */
-static inline bool rmsnorm_q4k_is_plan(const ptxgen_rmsnorm_q4k_plan *p)
+static inline bool rmsnorm_q4k_is_plan(const void *plan)
 {
+    const ptxgen_rmsnorm_q4k_plan *p = plan;
     enum { VARIANTS = sizeof p->variants / sizeof *p->variants };
     return p && plan_is_made(p->spec.k, p->variant_count, VARIANTS);
 }

@@ -145,7 +145,7 @@ enum { PRODUCERS = 2, BEGUN = 2 /* number of the CTA barrier after which the rin
 
 static uint32_t producer_warp(const struct sparse24_product *q, uint32_t producer)
 {
-    return sparse24_threads(q->v) / 32 + producer;
+    return gemm_tile_threads(q->v) / 32 + producer;
 }
 
 /*
@@ -156,7 +156,7 @@ static uint32_t producer_warp(const struct sparse24_product *q, uint32_t produce
 void sparse24_begin_ring(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
-    ptx_u32 all = U32(sparse24_cta_threads(q->v));
+    ptx_u32 all = U32(gemm_cta_threads(q->v));
     ptx_if_else(k, ptx_setp_eq_u32(k, q->g.at.warp, U32(producer_warp(q, 0)))) {
         ptx_if(k, ptx_setp_eq_u32(k, q->g.at.lane, U32(0))) {
             gemm_ring_init_full(k, &q->g.ring);

@@ -124,7 +124,7 @@ static void issue(void *user, ptx_u32 slot)
 static void wait_for_previous(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
-    if (!sparse24_overlaps(q->plan))
+    if (!gemm_overlaps(&q->plan->target))
         return;
     ptx_section(k, "weights to the L2, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
@@ -163,7 +163,7 @@ static void begin(struct sparse24_product *q)
     find_warp(q);
     q->x = (struct gemm_operand){.rows = q->v->tile_m,
                                  .blocks = sparse24_x_blocks(q->spec, q->v),
-                                 .threads = sparse24_threads(q->v),
+                                 .threads = gemm_tile_threads(q->v),
                                  .row_bytes = (uint32_t)sparse24_x_bytes(q->spec),
                                  .deep = true};
     ptx_u64 pitch = in_bytes(k, q->address[SPARSE24_X_STRIDE], sparse24_element(q->spec));
@@ -232,18 +232,18 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
 
 static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
-    bool wgmma = sparse24_is_wgmma(v);
+    bool wgmma = gemm_is_wgmma(v);
     struct sparse24_product q = {.g = {.ops = wgmma ? &sparse24_wgmma_ops : &cp_async_ops,
                                        .name = ptxgen_sparse24_entry(v),
-                                       .consumers = sparse24_threads(v),
-                                       .threads = sparse24_cta_threads(v),
+                                       .consumers = gemm_tile_threads(v),
+                                       .threads = gemm_cta_threads(v),
                                        .ctas = 1,
                                        .cluster = v->cluster},
                                  .spec = &plan->spec,
                                  .plan = plan,
                                  .v = v};
     if (wgmma)
-        q.g.registers = gemm_wgmma_registers(sparse24_threads(v) / GEMM_WARPGROUP);
+        q.g.registers = gemm_wgmma_registers(gemm_tile_threads(v) / GEMM_WARPGROUP);
     gemm_emit_entry(&q.g, module);
 }
 

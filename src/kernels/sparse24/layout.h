@@ -96,26 +96,10 @@ static inline uint32_t sparse24_tile_strips(const ptxgen_tile *v)
 {
     return v->tile_n / SPARSE24_STRIP;
 }
-static inline uint32_t sparse24_threads(const ptxgen_tile *v)
-{
-    return 32 * v->wm * v->wn * v->wk;
-}
-/* Warps of a warpgroup. */
-enum { SPARSE24_WARPGROUP = 4 };
-static inline bool sparse24_is_wgmma(const ptxgen_tile *v)
-{
-    return v->kind == PTXGEN_WGMMA;
-}
 /* Whether the target has wgmma.sp, which needs PTX 8.2; with an older driver sm_90a has mma.sp. */
 static inline bool sparse24_has_wgmma(const ptxgen_target *target)
 {
-    return target->ptx.sm == 90 && target->ptx.suffix == 'a' &&
-           (!target->ptx.max_ptx || target->ptx.max_ptx >= 82);
-}
-/* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
-static inline uint32_t sparse24_cta_threads(const ptxgen_tile *v)
-{
-    return sparse24_threads(v) + (sparse24_is_wgmma(v) ? 32 * SPARSE24_WARPGROUP : 0);
+    return gemm_has_wgmma(target) && (!target->ptx.max_ptx || target->ptx.max_ptx >= 82);
 }
 /* Tiles of 16 features of a warp. */
 static inline uint32_t sparse24_warp_tiles(const ptxgen_tile *v)
@@ -125,7 +109,7 @@ static inline uint32_t sparse24_warp_tiles(const ptxgen_tile *v)
 /* Whether each warp finishes its own sums alone, because no other warp has sums of its outputs. */
 static inline bool sparse24_warps_are_alone(const ptxgen_tile *v)
 {
-    return v->wk == 1 && v->cluster == 1 && !sparse24_is_wgmma(v);
+    return v->wk == 1 && v->cluster == 1 && !gemm_is_wgmma(v);
 }
 static inline uint32_t sparse24_sums_bytes(const ptxgen_tile *v)
 {
@@ -136,7 +120,7 @@ static inline uint32_t sparse24_sums_bytes(const ptxgen_tile *v)
 /* Whether the two CTAs of a cluster exchange sums, and each finishes half of the tokens. */
 static inline bool sparse24_exchanges(const ptxgen_tile *v)
 {
-    return sparse24_is_wgmma(v) && v->cluster > 1;
+    return gemm_is_wgmma(v) && v->cluster > 1;
 }
 static inline uint32_t sparse24_finished_rows(const ptxgen_tile *v)
 {
@@ -150,7 +134,7 @@ static inline uint32_t sparse24_fragments(const ptxgen_tile *v)
 /* Whether registers are few: five warps a scheduler leave each thread 96, and sums take 64. */
 static inline bool sparse24_has_few_registers(const ptxgen_tile *v)
 {
-    return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
+    return gemm_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
 }
 static inline uint32_t sparse24_tiles_n(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
@@ -166,20 +150,15 @@ static inline uint32_t sparse24_own_stages(const ptxgen_sparse24_spec *s, const 
     return sparse24_stages_along_k(s, v) / v->cluster;
 }
 
-/* Whether entries may begin before the kernel ahead has ended; they wait by griddepcontrol.wait. */
-static inline bool sparse24_overlaps(const ptxgen_sparse24_plan *plan)
-{
-    return plan->target.ptx.sm >= 90;
-}
-
-ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err);
+ptxgen_status sparse24_check_spec(const void *spec, ptxgen_error *err);
 
 /* The copy of a launch (plan.h) is that of x with aligned rows (align.h). */
 extern const struct gemm_planner sparse24_planner;
 
 /* Whether ptxgen_sparse24_make_plan has filled the plan; the variants of tier 1 are dense's. */
-static inline bool sparse24_is_plan(const ptxgen_sparse24_plan *p)
+static inline bool sparse24_is_plan(const void *plan)
 {
+    const ptxgen_sparse24_plan *p = plan;
     if (!p || p->spec.tier > 2)
         return false;
     return sparse24_tier(&p->spec) == 1

@@ -63,21 +63,14 @@ static ptxgen_status check_types(const ptxgen_sparse24_spec *s, ptxgen_error *er
 
 static ptxgen_status check_flags(const ptxgen_sparse24_spec *s, ptxgen_error *err)
 {
-    const struct {
-        const char *name;
-        uint8_t value, most;
-    } flags[] = {{"bias", s->bias, 1},
-                 {"residual", s->residual, 1},
-                 {"reserved[0]", s->reserved[0], 0},
-                 {"reserved[1]", s->reserved[1], 0}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].value > flags[i].most)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is %u, not 0%s",
-                               flags[i].name, flags[i].value, flags[i].most ? " or 1" : "");
-    return PTXGEN_OK;
+    const struct plan_flag flags[] = {{"bias", s->bias, 1},
+                                      {"residual", s->residual, 1},
+                                      {"reserved[0]", s->reserved[0], 0},
+                                      {"reserved[1]", s->reserved[1], 0}};
+    return plan_check_flags("sparse24", flags, sizeof flags / sizeof *flags, err);
 }
 
-ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err)
+ptxgen_status sparse24_check_spec(const void *spec, ptxgen_error *err)
 {
     ptxgen_status status;
     if (!spec)
@@ -99,10 +92,10 @@ static void derive(ptxgen_tile *v)
 static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
 {
     const ptxgen_sparse24_spec *s = &((const ptxgen_sparse24_plan *)plan)->spec;
-    uint32_t barriers = sparse24_is_wgmma(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
+    uint32_t barriers = gemm_is_wgmma(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
     if (sparse24_exchanges(v))
         barriers +=
-            gemm_exchange_bytes(sparse24_threads(v), 1, sparse24_warp_tiles(v), v->tile_m / 8);
+            gemm_exchange_bytes(gemm_tile_threads(v), 1, sparse24_warp_tiles(v), v->tile_m / 8);
     return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v) + barriers;
 }
 
@@ -119,11 +112,11 @@ static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_tile *v, u
     uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
     uint64_t x = (uint64_t)v->tile_m * SPARSE24_STEP * sparse24_element(s);
     uint64_t memory = weights * 1000 / 23 * busy / units;
-    uint64_t l2 = (weights + x) * 1000 / (sparse24_is_wgmma(v) ? 62 : 45);
+    uint64_t l2 = (weights + x) * 1000 / (gemm_is_wgmma(v) ? 62 : 45);
     uint64_t products = x * v->tile_n / 2 * 10 / 22;
     uint64_t most = memory > l2 ? memory : l2;
     most = most > products ? most : products;
-    return sparse24_is_wgmma(v) ? most + (weights + x) * 1000 / 90 / 16 : most;
+    return gemm_is_wgmma(v) ? most + (weights + x) * 1000 / 90 / 16 : most;
 }
 
 /* The time of the CTA with the most work, of `units` CTAs, for whole tiles. */
@@ -151,8 +144,7 @@ static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_tile *v, uin
 {
     if (v->cluster > 1 || gemm_deals_whole(tiles, units))
         return true;
-    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_n(s, v) &&
-           tiles * 100 >= units * 80ull &&
+    return gemm_is_wgmma(v) && tiles == sparse24_tiles_n(s, v) && tiles * 100 >= units * 80ull &&
            whole_cost(s, v, tiles, units) <= divided_cost(s, v, tiles, units);
 }
 
@@ -184,7 +176,7 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
     if (m == GEMM_ANY_M)
         return step_cost(&p->spec, v, 1, 1) / sparse24_tile_strips(v);
     uint64_t row = row_cost(&p->spec, &p->target, v);
-    return sparse24_is_wgmma(v) || !sparse24_has_wgmma(&p->target) ? row : row + row / 32;
+    return gemm_is_wgmma(v) || !sparse24_has_wgmma(&p->target) ? row : row + row / 32;
 }
 
 /*
@@ -199,7 +191,7 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
     return v->cluster == 1 ||
            (p->target.ptx.sm >= 90 && p->target.multiprocessors % v->cluster == 0 &&
             sparse24_stages_along_k(&p->spec, v) % v->cluster == 0 &&
-            (!sparse24_is_wgmma(v) || sparse24_tiles_n(&p->spec, v) <= clusters));
+            (!gemm_is_wgmma(v) || sparse24_tiles_n(&p->spec, v) <= clusters));
 }
 
 /*
@@ -207,7 +199,7 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
  */
 static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
-    return !sparse24_is_wgmma(v) || sparse24_steps(&p->spec) % v->wk == 0;
+    return !gemm_is_wgmma(v) || sparse24_steps(&p->spec) % v->wk == 0;
 }
 
 /*
@@ -254,7 +246,7 @@ static const ptxgen_tile many[] = {
  */
 static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
-    return sparse24_is_s8(&p->spec) && v->wm == 2 && !sparse24_is_wgmma(v) &&
+    return sparse24_is_s8(&p->spec) && v->wm == 2 && !gemm_is_wgmma(v) &&
            (sparse24_steps(&p->spec) == 1 || sparse24_tiles_n(&p->spec, v) == 1);
 }
 
@@ -263,7 +255,7 @@ static bool adapt(const void *of, ptxgen_tile *v)
 {
     const ptxgen_sparse24_plan *p = of;
     bool wgmma = sparse24_has_wgmma(&p->target);
-    bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_m < WGMMA_ROWS;
+    bool fits_target = gemm_is_wgmma(v) ? wgmma : !wgmma || v->tile_m < WGMMA_ROWS;
     return fits_target && !is_spilled(p, v) && can_cluster(p, v) && can_divide_steps(p, v);
 }
 
@@ -300,7 +292,7 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *err)
 {
     const ptxgen_sparse24_plan *plan = of;
-    bool wgmma = sparse24_is_wgmma(v);
+    bool wgmma = gemm_is_wgmma(v);
     uint32_t most_pass = sparse24_finished_rows(v) / (v->wm == 2 ? 2 : 1);
     if (sparse24_tier(&plan->spec) == 1)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -308,7 +300,7 @@ static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *er
     const struct plan_number numbers[] = {
         {"tile_m", v->tile_m, sparse24_exchanges(v) ? 16 : 8, MOST_ROWS, true},
         {"wm", v->wm, 1, wgmma ? 1 : SPARSE24_MOST_WM, true},
-        {"wn", v->wn, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
+        {"wn", v->wn, wgmma ? GEMM_WARPGROUP_WARPS : 1, wgmma ? 16 : 8, wgmma},
         {"wk", v->wk, 1, sparse24_exchanges(v) ? 1 : 8, true},
         {"warp_n", v->warp_n, wgmma ? SPARSE24_TILE : SPARSE24_STRIP, SPARSE24_STRIP, true},
         {"cluster", v->cluster, 1, wgmma ? 2 : GEMM_SUMS_CTAS, true},
@@ -351,7 +343,7 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
 {
     const ptxgen_sparse24_spec *s = &((const ptxgen_sparse24_plan *)of)->spec;
     return (struct gemm_work){sparse24_tiles_n(s, v), sparse24_own_stages(s, v), v->cluster,
-                              gemm_partials_bytes(sparse24_threads(v), sparse24_fragments(v))};
+                              gemm_partials_bytes(gemm_tile_threads(v), sparse24_fragments(v))};
 }
 
 static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
@@ -380,25 +372,15 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
                           "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, "
                           "%u stages, %s",
                           v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages,
-                          sparse24_is_wgmma(v) ? "wgmma.sp" : "mma.sp");
+                          gemm_is_wgmma(v) ? "wgmma.sp" : "mma.sp");
     if (v->cluster > 1 && (size_t)length < size)
         snprintf(text + length, size - (size_t)length, "; %u CTAs divide K", v->cluster);
 }
 
-static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
-{
-    return sparse24_check_spec(spec, err);
-}
-
-static bool is_plan(const void *plan)
-{
-    return sparse24_is_plan(plan);
-}
-
 const struct gemm_planner sparse24_planner = {
     GEMM_PLANNER_MEMBERS(sparse24),
-    .is_plan = is_plan,
-    .check_spec = check_spec,
+    .is_plan = sparse24_is_plan,
+    .check_spec = sparse24_check_spec,
     .choose_tiles = choose_tiles,
     .defaults =
         {.warp_n = SPARSE24_STRIP, .wm = 1, .wn = 1, .wk = 1, .ctas = 1, .pass_m = 8, .cluster = 1},
@@ -417,9 +399,7 @@ const struct gemm_planner sparse24_planner = {
     .check_launch = check_launch,
     .describe = describe,
 };
-GEMM_MAKE_PLAN(sparse24, sparse24_planner)
-GEMM_USE_TILE(sparse24, sparse24_planner)
-GEMM_CHOOSE(sparse24, sparse24_planner)
+GEMM_PLANS(sparse24, sparse24_planner)
 
 ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m, uint32_t *ctas,
                                    ptxgen_error *err)
@@ -457,7 +437,7 @@ const char *ptxgen_sparse24_entry(const ptxgen_tile *variant)
     uint32_t i = 0;
     while (i < 4 && 8u << i < variant->tile_m)
         i++;
-    if (sparse24_is_wgmma(variant) && variant->tile_n > 128)
+    if (gemm_is_wgmma(variant) && variant->tile_n > 128)
         return "sparse24_wgmma";
-    return sparse24_is_wgmma(variant) ? wgmma[i] : mma[i];
+    return gemm_is_wgmma(variant) ? wgmma[i] : mma[i];
 }

@@ -43,14 +43,14 @@ static void find_lane(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
     uint32_t block = sparse24_block_bytes(q->spec), tiles = warp_tiles(q);
-    ptx_u32 in_group = ptx_and_b32(k, q->g.at.warp, U32(SPARSE24_WARPGROUP - 1));
+    ptx_u32 in_group = ptx_and_b32(k, q->g.at.warp, U32(GEMM_WARPGROUP_WARPS - 1));
     ptx_u32 of_all = ptx_shr_u32(k, q->g.at.warp, U32(2));
-    ptx_u32 group = gemm_remainder(k, of_all, q->v->wn / SPARSE24_WARPGROUP);
+    ptx_u32 group = gemm_remainder(k, of_all, q->v->wn / GEMM_WARPGROUP_WARPS);
     ptx_u32 half = ptx_and_b32(k, q->g.at.warp, U32(1));
     ptx_u32 second = ptx_bfe_u32(k, q->g.at.warp, U32(1), U32(1));
     ptx_u32 strip = ptx_mad_lo_u32(k, group, U32(tiles * TILE_STRIPS), second);
     q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
-    q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * SPARSE24_WARPGROUP), in_group);
+    q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * GEMM_WARPGROUP_WARPS), in_group);
     q->along_m = U32(0);
     uint32_t x_blocks = sparse24_x_blocks(q->spec, q->v) / q->v->wk;
     q->x_at = ptx_mul_lo_u32(k, q->along_k, U32(gemm_operand_stage_bytes(q->v->tile_m, x_blocks)));
@@ -151,7 +151,7 @@ static void begin_consumer(struct gemm *g)
     struct sparse24_product *q = sparse24_of(g);
     ptx_kernel *k = g->k;
     ptx_griddepcontrol_wait(k);
-    g->at.team = sparse24_threads(q->v);
+    g->at.team = gemm_tile_threads(q->v);
     g->at.barrier = U32(1);
     find_lane(q);
     for (uint32_t t = 0; t < warp_tiles(q); t++) {
@@ -199,7 +199,7 @@ static void begin(struct gemm *g)
     sparse24_find_share(q);
     g->ring = (struct gemm_ring){.stages = v->stages,
                                  .stage_bytes = sparse24_stage_bytes(q->spec, v),
-                                 .users = sparse24_threads(v) / 32,
+                                 .users = gemm_tile_threads(v) / 32,
                                  .by_lane = true};
     ptx_param maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     gemm_ring_declare(k, &g->ring);
@@ -211,7 +211,7 @@ static void begin(struct gemm *g)
                                    .maps = ptx_param_address(k, maps),
                                    .all = g->m};
     if (sparse24_exchanges(v)) {
-        q->exchange = (struct gemm_exchange){.threads = sparse24_threads(v),
+        q->exchange = (struct gemm_exchange){.threads = gemm_tile_threads(v),
                                              .teams = 1,
                                              .tiles = warp_tiles(q),
                                              .row_groups = v->tile_m / 8,
@@ -220,7 +220,7 @@ static void begin(struct gemm *g)
         gemm_exchange_begin(k, &g->at, &q->exchange);
     }
     gemm_boxes_begin(k, &q->boxes);
-    gemm_boxes_clear(k, &q->boxes, &g->at, sparse24_cta_threads(v), &g->ring);
+    gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(v), &g->ring);
     ptx_griddepcontrol_launch_dependents(k);
     sparse24_begin_ring(q);
 }

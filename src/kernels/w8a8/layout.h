@@ -373,8 +373,9 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_tile *var
 extern const struct gemm_planner w8a8_planner;
 
 /* Whether ptxgen_w8a8_make_plan has filled the plan. */
-static inline bool w8a8_is_plan(const ptxgen_w8a8_plan *p)
+static inline bool w8a8_is_plan(const void *plan)
 {
+    const ptxgen_w8a8_plan *p = plan;
     return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_W8A8_VARIANTS);
 }
 

@@ -616,15 +616,10 @@ static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t 
     return gemm_deal(tiles, stages, units, is_whole(of, v, tiles));
 }
 
-static bool is_plan(const void *plan)
-{
-    return w8a8_is_plan(plan);
-}
-
 const struct gemm_planner w8a8_planner = {
     GEMM_PLANNER_MEMBERS(w8a8),
     .min_m = offsetof(ptxgen_w8a8_plan, spec.min_m),
-    .is_plan = is_plan,
+    .is_plan = w8a8_is_plan,
     .check_spec = check_spec,
     .choose_tiles = choose_tiles,
     .defaults = {.ctas = 1, .cluster = 1},
@@ -641,7 +636,5 @@ const struct gemm_planner w8a8_planner = {
     .deal = deal,
     .describe = describe,
 };
-GEMM_MAKE_PLAN(w8a8, w8a8_planner)
-GEMM_USE_TILE(w8a8, w8a8_planner)
-GEMM_CHOOSE(w8a8, w8a8_planner)
+GEMM_PLANS(w8a8, w8a8_planner)
 GEMM_LAUNCHES(w8a8, w8a8_planner)

@@ -92,6 +92,6 @@ struct repack_columns {
 struct repack_columns marlin_repack_columns(const ptxgen_marlin_repack_plan *plan);
 
 /* Whether ptxgen_marlin_repack_make_plan has filled the plan. */
-bool marlin_repack_is_plan(const ptxgen_marlin_repack_plan *plan);
+bool marlin_repack_is_plan(const void *plan);
 
 #endif

@@ -92,8 +92,9 @@ static ptxgen_status check_spec(const ptxgen_marlin_repack_spec *spec, ptxgen_er
     return status == PTXGEN_OK ? check_format(spec, err) : status;
 }
 
-bool marlin_repack_is_plan(const ptxgen_marlin_repack_plan *plan)
+bool marlin_repack_is_plan(const void *of)
 {
+    const ptxgen_marlin_repack_plan *plan = of;
     return plan && check_spec(&plan->spec, NULL) == PTXGEN_OK;
 }
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows from a tile or a target alone, whatever the family. */
+#ifndef PTXGEN_KERNELS_GEMM_TILE_H
+#define PTXGEN_KERNELS_GEMM_TILE_H
+
+#include <ptxgen/target.h>
+#include <ptxgen/tile.h>
+
+#include <stdbool.h>
+
+enum { GEMM_WARPGROUP_WARPS = 4 };
+
+static inline bool gemm_is_wgmma(const ptxgen_tile *v)
+{
+    return v->kind == PTXGEN_WGMMA;
+}
+/* Whether operands are copied in bulk, into a ring. */
+static inline bool gemm_is_bulk(const ptxgen_tile *v)
+{
+    return v->kind != PTXGEN_MMA;
+}
+/* Threads of a CTA that multiply. */
+static inline uint32_t gemm_tile_threads(const ptxgen_tile *v)
+{
+    return 32 * v->wm * v->wn * v->wk;
+}
+/* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
+static inline uint32_t gemm_cta_threads(const ptxgen_tile *v)
+{
+    return gemm_tile_threads(v) + (gemm_is_wgmma(v) ? 32 * GEMM_WARPGROUP_WARPS : 0);
+}
+static inline bool gemm_has_wgmma(const ptxgen_target *target)
+{
+    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
+}
+/* Whether entries may begin before the kernel ahead has ended; they wait by griddepcontrol.wait. */
+static inline bool gemm_overlaps(const ptxgen_target *target)
+{
+    return target->ptx.sm >= 90;
+}
+
+#endif
