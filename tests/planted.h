@@ -45,78 +45,40 @@ static inline void *allocate_some(size_t count, size_t size)
     return memory;
 }
 
-/* ---- products with a fault ---- */
+/* ---- what kernels with a fault make of a row of activations ---- */
 
-/* A kernel with a fault: its own idea of an element of X and of W, k along the row, and a factor.
- */
-struct product_fault {
-    const char *name;
-    double (*x)(double value);
-    double (*w)(double value);
-    uint32_t left_out; /* of the last columns */
-    double factor;     /* 0: 1 */
-};
-
-static inline double same(double value)
+static inline void whole(double *row, uint32_t k)
 {
-    return value;
+    (void)row, (void)k;
 }
 
-static inline double as_tf32(double value)
+static inline void in_bits(double *row, uint32_t k, int bits)
 {
-    return round_to_bits(value, 11);
+    for (uint32_t i = 0; i < k; i++)
+        row[i] = round_to_bits(row[i], bits);
 }
 
-static inline double cut_to_tf32(double value)
+static inline void in_8_bits(double *row, uint32_t k)
 {
-    return truncate_to_bits(value, 11);
+    in_bits(row, k, 8);
 }
 
-static inline double as_8_bits(double value)
+static inline void in_7_bits(double *row, uint32_t k)
 {
-    return round_to_bits(value, 8);
+    in_bits(row, k, 7);
 }
 
-static inline double as_7_bits(double value)
+/* As ggml's q8_1: 32 at a time in steps of a 127th of the largest. */
+static inline void in_blocks_of_8_bits(double *row, uint32_t k)
 {
-    return round_to_bits(value, 7);
-}
-
-/* What such a kernel makes of X, [n, k], and W, [m, k]: y, [n, m]. */
-static inline void multiply_with_fault(const struct product_fault *f, const double *x,
-                                       const double *w, uint32_t n, uint32_t m, uint32_t k,
-                                       double *y)
-{
-    uint32_t kept = k - f->left_out;
-    double *row = allocate_some(kept, sizeof *row);
-    double *all = allocate_some((size_t)m * kept, sizeof *all);
-    for (uint32_t j = 0; j < m; j++)
-        for (uint32_t i = 0; i < kept; i++)
-            all[(size_t)j * kept + i] = f->w(w[(size_t)j * k + i]);
-    for (uint32_t r = 0; r < n; r++) {
-        for (uint32_t i = 0; i < kept; i++)
-            row[i] = f->x(x[(size_t)r * k + i]);
-        for (uint32_t j = 0; j < m; j++) {
-            double sum = 0;
-            for (uint32_t i = 0; i < kept; i++)
-                sum += row[i] * all[(size_t)j * kept + i];
-            y[r * m + j] = sum * (f->factor > 0 ? f->factor : 1);
-        }
+    enum { BLOCK = 32 };
+    for (uint32_t i = 0; i < k; i += BLOCK) {
+        double largest = 0;
+        for (uint32_t j = i; j < i + BLOCK; j++)
+            largest = fmax(largest, fabs(row[j]));
+        for (uint32_t j = i; j < i + BLOCK && largest > 0; j++)
+            row[j] = rint(row[j] * 127 / largest) * largest / 127;
     }
-    free(row);
-    free(all);
-}
-
-/* `count` normal numbers of a type: their elements, and their values, which the caller frees. */
-static inline double *draw_elements(struct random *r, ptxgen_element type, size_t count,
-                                    void *elements)
-{
-    double *values = allocate_some(count, sizeof *values);
-    for (size_t i = 0; i < count; i++) {
-        ptxgen_element_store(type, elements, i, random_normal(r));
-        values[i] = ptxgen_element_load(type, elements, i);
-    }
-    return values;
 }
 
 /* ---- what a reference says of them ---- */

@@ -3,108 +3,49 @@
  * What the spread notices of products whose operands were rounded too far, or of which something is
  * left out: all of it stays within the bounds of sums of many terms.
  */
-#include "tests/planted.h"
-#include "tests/share.h"
+#include "tests/planted_products.h"
 
 #include "src/kernels/spread.h"
 
 #include <ptxgen/dense.h>
 
-enum { N = 64 };
-
-struct operands {
-    uint32_t m, k;
-    double *x, *w; /* [m, k], [N, k], values of the type */
-};
-
-static struct said ask(const char *target_name, ptxgen_element type, struct operands *o)
+static struct said ask(const char *target_name, ptxgen_element type, uint32_t m, uint32_t k,
+                       double **x, double **w)
 {
-    ptxgen_dense_spec spec = {.n = N, .k = o->k, .type = (uint8_t)type};
-    ptxgen_target target;
+    const ptxgen_dense_spec spec = {.n = PRODUCT_N, .k = k, .type = (uint8_t)type};
+    ptxgen_target target = target_of(target_name);
     ptxgen_dense_plan plan;
     ptxgen_error err;
-    struct random r = {o->k + o->m};
-    size_t x_count = (size_t)o->m * o->k, w_count = (size_t)N * o->k;
-    void *x = allocate_some(x_count, 4), *w = allocate_some(w_count, 4);
-    o->x = draw_elements(&r, type, x_count, x);
-    o->w = draw_elements(&r, type, w_count, w);
-    assert_ok(ptxgen_target_parse(target_name, &target, &err), &err);
+    struct random r = {k + m};
+    size_t x_count = (size_t)m * k, w_count = (size_t)PRODUCT_N * k;
+    void *x_elements = allocate_some(x_count, 4), *w_elements = allocate_some(w_count, 4);
+    *x = draw_elements(&r, type, x_count, x_elements);
+    *w = draw_elements(&r, type, w_count, w_elements);
     assert_ok(ptxgen_dense_make_plan(&spec, &target, &plan, &err), &err);
-    const ptxgen_dense_operands operands = {.m = o->m, .x = x, .w = w};
-    struct said s = said_allocate((size_t)o->m * N);
+    const ptxgen_dense_operands operands = {.m = m, .x = x_elements, .w = w_elements};
+    struct said s = said_allocate((size_t)m * PRODUCT_N);
     assert_ok(ptxgen_dense_reference_spread(&plan, &operands, s.y, s.bound, s.spread, &err), &err);
-    free(x);
-    free(w);
+    free(x_elements);
+    free(w_elements);
     return s;
-}
-
-/* Far over its limit for each fault but the first, which is none. */
-static void check_faults(const char *target, ptxgen_element type,
-                         const struct product_fault *faults, size_t count, uint32_t m, uint32_t k)
-{
-    struct operands o = {.m = m, .k = k};
-    struct said s = ask(target, type, &o);
-    double *y = allocate_some(s.count, sizeof *y);
-    for (size_t i = 0; i < count; i++) {
-        multiply_with_fault(&faults[i], o.x, o.w, m, N, k, y);
-        assert_tells(&s, type, y, i > 0, faults[i].name, target, k);
-    }
-    free(y);
-    free(o.x);
-    free(o.w);
-    said_free(&s);
-}
-
-static void check_everywhere(ptxgen_element type, const struct product_fault *faults, size_t count)
-{
-    static const uint32_t depths[] = {4096, 16384}, rows[] = {1, 3};
-    static const char *const targets[] = {"sm_80", "sm_90a"};
-    for (int i = 0; i < 8; i++)
-        if (test_in_share(i + (int)type))
-            check_faults(targets[i & 1], type, faults, count, rows[i >> 1 & 1], depths[i >> 2]);
 }
 
 static void f32_products_with_a_fault_are_too_far_spread(void **state)
 {
     (void)state;
-    static const struct product_fault faults[] = {
-        {"none", same, same, 0, 0},
-        {"one tf32 product for three", as_tf32, as_tf32, 0, 0},
-        {"one tf32 product for three, cut off", cut_to_tf32, cut_to_tf32, 0, 0},
-        {"two tf32 products for three, of X", same, as_tf32, 0, 0},
-        {"two tf32 products for three, of W", as_tf32, same, 0, 0},
-        {"bf16 operands", as_8_bits, as_8_bits, 0, 0},
-        {"the last of K left out", same, same, 1, 0},
-        {"2^-9 too large", same, same, 0, 1 + 0x1p-9},
-    };
-    check_everywhere(PTXGEN_F32, faults, sizeof faults / sizeof *faults);
+    check_product_faults(PTXGEN_F32, 1, ask);
 }
 
 static void f16_products_with_a_fault_are_too_far_spread(void **state)
 {
     (void)state;
-    static const struct product_fault faults[] = {
-        {"none", same, same, 0, 0},
-        {"X in 8 bits", as_8_bits, same, 0, 0},
-        {"W in 8 bits", same, as_8_bits, 0, 0},
-        {"X in 7 bits", as_7_bits, same, 0, 0},
-        {"the last of K left out", same, same, 1, 0},
-        {"2^-9 too large", same, same, 0, 1 + 0x1p-9},
-    };
-    check_everywhere(PTXGEN_F16, faults, sizeof faults / sizeof *faults);
+    check_product_faults(PTXGEN_F16, 1, ask);
 }
 
 static void bf16_products_with_a_fault_are_too_far_spread(void **state)
 {
     (void)state;
-    static const struct product_fault faults[] = {
-        {"none", same, same, 0, 0},
-        {"X in 7 bits", as_7_bits, same, 0, 0},
-        {"W in 7 bits", same, as_7_bits, 0, 0},
-        {"the last of K left out", same, same, 1, 0},
-        {"2^-9 too large", same, same, 0, 1 + 0x1p-9},
-    };
-    check_everywhere(PTXGEN_BF16, faults, sizeof faults / sizeof *faults);
+    check_product_faults(PTXGEN_BF16, 1, ask);
 }
 
 /* SiLU and GELU fall and rise: what lies between the ends may be below what either end gives. */

@@ -57,36 +57,6 @@ static double without_half_of_8_columns(const struct problem *p, uint32_t k, uin
     return n < 8 && k >= p->k / 2 ? 0 : right(p, k, n);
 }
 
-static void whole(double *row, uint32_t k)
-{
-    (void)row;
-    (void)k;
-}
-
-static void in_8_bits(double *row, uint32_t k)
-{
-    for (uint32_t i = 0; i < k; i++)
-        row[i] = round_to_bits(row[i], 8);
-}
-
-static void in_7_bits(double *row, uint32_t k)
-{
-    for (uint32_t i = 0; i < k; i++)
-        row[i] = round_to_bits(row[i], 7);
-}
-
-/* As ggml's q8_1: 32 at a time in steps of a 127th of the largest. */
-static void in_blocks_of_8_bits(double *row, uint32_t k)
-{
-    for (uint32_t i = 0; i < k; i += 32) {
-        double largest = 0;
-        for (uint32_t j = i; j < i + 32; j++)
-            largest = fmax(largest, fabs(row[j]));
-        for (uint32_t j = i; j < i + 32 && largest > 0; j++)
-            row[j] = rint(row[j] * 127 / largest) * largest / 127;
-    }
-}
-
 static void multiply(const struct problem *p, const struct fault *f, double *y)
 {
     double *row = allocate_some(p->k, sizeof *row);

@@ -10,8 +10,6 @@
 #include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
-#include <float.h>
-
 enum { N = 64, SUB_BLOCK = 32 };
 static const float epsilon = 1e-6f;
 
@@ -29,18 +27,6 @@ struct fault {
     double factor;
 };
 
-static void whole(double *row, uint32_t k)
-{
-    (void)row;
-    (void)k;
-}
-
-static void in_bits(double *row, uint32_t k, int bits)
-{
-    for (uint32_t i = 0; i < k; i++)
-        row[i] = round_to_bits(row[i], bits);
-}
-
 static void as_f16(double *row, uint32_t k)
 {
     in_bits(row, k, 11);
@@ -51,26 +37,9 @@ static void as_bf16(double *row, uint32_t k)
     in_bits(row, k, 8);
 }
 
-static void in_7_bits(double *row, uint32_t k)
-{
-    in_bits(row, k, 7);
-}
-
 static void in_16_bits(double *row, uint32_t k)
 {
     in_bits(row, k, 16);
-}
-
-/* As ggml's q8_1: 32 at a time in steps of a 127th of the largest. */
-static void in_blocks_of_8_bits(double *row, uint32_t k)
-{
-    for (uint32_t i = 0; i < k; i += SUB_BLOCK) {
-        double largest = DBL_MIN;
-        for (uint32_t j = i; j < i + SUB_BLOCK; j++)
-            largest = fmax(largest, fabs(row[j]));
-        for (uint32_t j = i; j < i + SUB_BLOCK; j++)
-            row[j] = rint(row[j] * 127 / largest) * largest / 127;
-    }
 }
 
 static void without_the_last(double *row, uint32_t k)
