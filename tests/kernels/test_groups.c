@@ -297,7 +297,8 @@ static void assert_divided_as_by_the_host(struct bench *b, struct problem *p, ui
 {
     enum { SUMS = GROUPED_THREADS * GROUPED_TILE_M / 2 /* of a CTA */ };
     const uint32_t stages = grouped_stages(&p->spec);
-    const struct gemm_schedule schedule = gemm_make_schedule(tiles, stages, ctas);
+    const struct gemm_schedule schedule =
+        gemm_deal(tiles, stages, ctas, gemm_deals_whole(tiles, ctas));
     ptxgen_cu_deviceptr workspace = bench_buffer(b, NULL, grouped_workspace_bytes(ctas));
     float sums[SUMS];
     run(b, p, ctas, workspace);

@@ -253,11 +253,10 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
                               gemm_partials_bytes(gemm_tile_threads(v), dense_fragments(v))};
 }
 
-static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
-                                 uint32_t stages, uint32_t units)
+static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
 {
-    (void)of;
-    return gemm_deal(tiles, stages, units, !dense_divides(v) || gemm_deals_whole(tiles, units));
+    (void)plan;
+    return !dense_divides(v) || gemm_deals_whole(tiles, units);
 }
 
 static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
@@ -298,7 +297,7 @@ const struct gemm_planner dense_planner = {
     .check_tile = check_tile,
     .most_ctas = PTXGEN_DENSE_MOST_CTAS,
     .work = work,
-    .deal = deal,
+    .is_whole = is_whole,
     .describe = describe,
 };
 GEMM_PLANS(dense, dense_planner)

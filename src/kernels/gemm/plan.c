@@ -246,7 +246,11 @@ ptxgen_status gemm_make_launch(const struct gemm_planner *p, const void *plan,
             return status;
     }
     struct gemm_launch l = {.partials = gemm_partials_offset(target, p->most_ctas)};
-    l.tiles = p->deal(plan, tile, tiles, work.stages, units);
+    uint32_t most = work.cluster > 1 && p->has_cluster_per_tile ? (uint32_t)tiles : units;
+    l.tiles = gemm_deal(tiles, work.stages, most, p->is_whole(plan, tile, tiles, units));
+    uint32_t early = p->early_stages ? p->early_stages(work.stages, tile) : 0;
+    if (l.tiles.divides && early && tiles < units && tiles * (work.stages - early) >= units)
+        l.tiles = gemm_deal_early(tiles, work.stages, early, units);
     l.grid = l.tiles.grid * work.cluster;
     l.copies = l.partials;
     if (l.tiles.divides) {

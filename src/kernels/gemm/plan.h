@@ -75,8 +75,12 @@ struct gemm_planner {
 
     uint32_t most_ctas; /* of any variant, of a multiprocessor */
     struct gemm_work (*work)(const void *plan, const ptxgen_tile *tile);
-    struct gemm_schedule (*deal)(const void *plan, const ptxgen_tile *tile, uint64_t tiles,
-                                 uint32_t stages, uint32_t units);
+    /* Whether so many tiles are whole, among so many CTAs or clusters. */
+    bool (*is_whole)(const void *plan, const ptxgen_tile *tile, uint64_t tiles, uint32_t units);
+    /* Stages that a CTA has less where it does not end a tile (gemm_deal_early); may be NULL. */
+    uint32_t (*early_stages)(uint32_t stages, const ptxgen_tile *tile);
+    bool
+        has_cluster_per_tile; /* a launch has as many clusters as tiles, not as there is room for */
     /* Refuses a launch of so many tiles on so many CTAs or clusters; may be NULL. */
     ptxgen_status (*check_launch)(const ptxgen_tile *tile, uint64_t m, uint64_t tiles,
                                   uint32_t units, ptxgen_error *err);

@@ -7,11 +7,6 @@ bool gemm_deals_whole(uint64_t tiles, uint32_t ctas)
     return tiles * 100 >= rounds * ctas * GEMM_WHOLE_TILES_PERCENT;
 }
 
-struct gemm_schedule gemm_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas)
-{
-    return gemm_deal(tiles, stages, most_ctas, gemm_deals_whole(tiles, most_ctas));
-}
-
 struct gemm_schedule gemm_deal_early(uint64_t tiles, uint32_t stages, uint32_t early, uint32_t ctas)
 {
     struct gemm_schedule s = gemm_deal(tiles, stages - early, ctas, false);

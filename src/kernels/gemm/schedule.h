@@ -31,11 +31,6 @@ enum { GEMM_WHOLE_TILES_PERCENT = 94 };
 /* Whether a schedule of whole tiles keeps nearly all of the CTAs busy to the end. */
 bool gemm_deals_whole(uint64_t tiles, uint32_t ctas);
 /*
- * A schedule of whole tiles where gemm_deals_whole says so, else of stages. tiles > 0 and
- * tiles · stages < 2³².
- */
-struct gemm_schedule gemm_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas);
-/*
  * A schedule for fewer tiles than CTAs. A CTA that has the last stage of a tile waits for the
  * partial sums of the others, so it gets `early` stages more than a CTA whose stages all lie before
  * a tile's end. For that a tile counts as `stages` − `early` granules, of which the last one stands
@@ -43,7 +38,7 @@ struct gemm_schedule gemm_make_schedule(uint64_t tiles, uint32_t stages, uint32_
  */
 struct gemm_schedule gemm_deal_early(uint64_t tiles, uint32_t stages, uint32_t early,
                                      uint32_t ctas);
-/* A schedule of whole tiles, or of stages, as the caller says. */
+/* A schedule of whole tiles, or of stages. tiles > 0 and tiles · stages < 2³². */
 struct gemm_schedule gemm_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole);
 
 /*

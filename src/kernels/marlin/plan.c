@@ -459,17 +459,10 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
                               gemm_partials_bytes(gemm_tile_threads(v), marlin_fragments(v))};
 }
 
-static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
-                                 uint32_t stages, uint32_t units)
+static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
 {
-    (void)of;
-    if (v->cluster > 1) /* each cluster has one tile, whatever the number of multiprocessors */
-        return gemm_deal(tiles, stages, (uint32_t)tiles, true);
-    struct gemm_schedule s = gemm_make_schedule(tiles, stages, units);
-    uint32_t early = marlin_early_stages(stages, v);
-    if (s.divides && early && tiles < units && tiles * (stages - early) >= units)
-        return gemm_deal_early(tiles, stages, early, units);
-    return s;
+    (void)plan;
+    return v->cluster > 1 || gemm_deals_whole(tiles, units);
 }
 
 const struct gemm_planner marlin_planner = {
@@ -490,7 +483,9 @@ const struct gemm_planner marlin_planner = {
     .check_tile = marlin_check_tile,
     .most_ctas = MARLIN_MOST_CTAS,
     .work = work,
-    .deal = deal,
+    .is_whole = is_whole,
+    .early_stages = marlin_early_stages,
+    .has_cluster_per_tile = true,
     .describe = marlin_describe,
 };
 GEMM_PLANS(marlin, marlin_planner)

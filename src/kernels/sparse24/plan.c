@@ -139,9 +139,9 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_tile *v
  * Whether tiles are whole. A single row of tiles is also whole where it has fewer tiles than there
  * are multiprocessors, but enough to read the weights as fast as memory gives them.
  */
-static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_tile *v, uint64_t tiles,
-                        uint32_t units)
+static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
 {
+    const ptxgen_sparse24_spec *s = &((const ptxgen_sparse24_plan *)plan)->spec;
     if (v->cluster > 1 || gemm_deals_whole(tiles, units))
         return true;
     return gemm_is_wgmma(v) && tiles == sparse24_tiles_n(s, v) && tiles * 100 >= units * 80ull &&
@@ -152,18 +152,18 @@ static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_tile *v, uin
  * The time of the CTA with the most work for one row of tiles. Clusters take 3000 ns more, or 1000
  * ns where their CTAs exchange sums.
  */
-static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                         const ptxgen_tile *v)
+static uint64_t row_cost(const ptxgen_sparse24_plan *p, const ptxgen_tile *v)
 {
+    const ptxgen_sparse24_spec *s = &p->spec;
     uint64_t tiles = sparse24_tiles_n(s, v);
-    uint32_t units = target->multiprocessors / v->cluster;
+    uint32_t units = p->target.multiprocessors / v->cluster;
     if (sparse24_exchanges(v))
         return whole_cost(s, v, tiles, units) / v->cluster + 1000000;
     if (v->cluster > 1)
         return (tiles + units - 1) / units *
                (sparse24_steps(s) / v->cluster * step_cost(s, v, 1, 1) + 3000000);
-    return deals_whole(s, v, tiles, units) ? whole_cost(s, v, tiles, units)
-                                           : divided_cost(s, v, tiles, units);
+    return is_whole(p, v, tiles, units) ? whole_cost(s, v, tiles, units)
+                                        : divided_cost(s, v, tiles, units);
 }
 
 /*
@@ -175,7 +175,7 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
     const ptxgen_sparse24_plan *p = of;
     if (m == GEMM_ANY_M)
         return step_cost(&p->spec, v, 1, 1) / sparse24_tile_strips(v);
-    uint64_t row = row_cost(&p->spec, &p->target, v);
+    uint64_t row = row_cost(p, v);
     return gemm_is_wgmma(v) || !sparse24_has_wgmma(&p->target) ? row : row + row / 32;
 }
 
@@ -346,13 +346,6 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
                               gemm_partials_bytes(gemm_tile_threads(v), sparse24_fragments(v))};
 }
 
-static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
-                                 uint32_t stages, uint32_t units)
-{
-    const ptxgen_sparse24_plan *plan = of;
-    return gemm_deal(tiles, stages, units, deals_whole(&plan->spec, v, tiles, units));
-}
-
 static ptxgen_status check_launch(const ptxgen_tile *v, uint64_t m, uint64_t tiles, uint32_t units,
                                   ptxgen_error *err)
 {
@@ -395,7 +388,7 @@ const struct gemm_planner sparse24_planner = {
     .check_tile = check_tile,
     .most_ctas = 1,
     .work = work,
-    .deal = deal,
+    .is_whole = is_whole,
     .check_launch = check_launch,
     .describe = describe,
 };

@@ -558,12 +558,11 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     return f;
 }
 
-/* Whether so many tiles are whole. */
-static bool is_whole(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint64_t tiles)
+static bool is_whole(const void *of, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
 {
     if (w8a8_takes_all_tokens(v) || w8a8_is_wgmma(v))
-        return w8a8_is_whole(p, v);
-    return v->cluster > 1 || gemm_deals_whole(tiles, p->target.multiprocessors);
+        return w8a8_is_whole(of, v);
+    return v->cluster > 1 || gemm_deals_whole(tiles, units);
 }
 
 /* Bytes of a CTA's partial sums: those of a tile, as in registers. */
@@ -590,8 +589,8 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uin
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, &s.tiles);
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
-        s.partials = take(&s.workspace_bytes,
-                          is_whole(p, v, tiles_of(v, m)) ? 0 : s.grid * partials_bytes(v));
+        bool whole = is_whole(p, v, tiles_of(v, m), p->target.multiprocessors / v->cluster);
+        s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * partials_bytes(v));
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
         s.scales = take(&s.workspace_bytes, m * w8a8_work_bytes(&p->spec));
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * m : 0);
@@ -608,12 +607,6 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
     const ptxgen_w8a8_plan *p = of;
     return (struct gemm_work){v->blocks_n, w8a8_own_steps(&p->spec, v), v->cluster,
                               partials_bytes(v)};
-}
-
-static struct gemm_schedule deal(const void *of, const ptxgen_tile *v, uint64_t tiles,
-                                 uint32_t stages, uint32_t units)
-{
-    return gemm_deal(tiles, stages, units, is_whole(of, v, tiles));
 }
 
 const struct gemm_planner w8a8_planner = {
@@ -633,7 +626,7 @@ const struct gemm_planner w8a8_planner = {
     .check_tile = check_tile,
     .most_ctas = 1,
     .work = work,
-    .deal = deal,
+    .is_whole = is_whole,
     .describe = describe,
 };
 GEMM_PLANS(w8a8, w8a8_planner)
