@@ -7,14 +7,16 @@
  *     y[m,n]   = acc[m,n] · sx[m] · sw[n]  (+ bias[n])
  *
  *     x         [M, K]  activations of M tokens: f32, f64, f16 or bf16
- *     w         [N, K]  s8 weights of N output features, with a scale sw for each feature
+ *     w         [N, K]  weights of N output features, codes as those of x, with a scale sw for each
+ *                       feature
  *     y         [M, N]  outputs: f32, f64, f16 or bf16; bias [N]
  *
- * −128 is an ordinary weight. M is an argument of the launch, up to 2³¹ − 1; K and N may have any
- * value. If the rows of w are no multiples of 16 bytes (with up to 32 tokens: of 4 bytes), every
- * launch copies w first, so pack such weights with a padded stride (ptxgen_w8a8_pack).
+ * Codes are s8, or e4m3: numbers of 8 bits with three bits of mantissa (fp8). M is an argument of
+ * the launch, up to 2³¹ − 1; K and N may have any value. If the rows of w are no multiples of 16
+ * bytes (with up to 32 tokens: of 4 bytes), every launch copies w first, so pack such weights with
+ * a padded stride (ptxgen_w8a8_pack).
  *
- * The rules, which kernel and reference share bit for bit:
+ * The rules, which kernel and reference share bit for bit where codes are s8:
  *   - All is computed in the *work type*, which is f64 when x or y is f64, else f32. Scales and
  *     biases have the work type. Every operation is rounded to nearest even; none is contracted.
  *   - Scales of x: with DYNAMIC the scale of a token is computed from that token; with TENSOR one
@@ -27,10 +29,19 @@
  *     (0 without a bias).
  *   - round() rounds to the nearest integer, ties to even; the quotient has been rounded before.
  *   - A token with a NaN or infinity in x gives NaN in its own row of y only. Its codes are 0.
- *   - acc is exact: a spec whose sums could exceed s32 is refused, that is, K above 132,104 for
- *     codes from −127 to 127, and K above 131,071 with −128.
+ *   - −128 is an ordinary weight. acc is exact: a spec whose sums could exceed s32 is refused, that
+ * is, K above 132,104 for codes from −127 to 127, and K above 131,071 with −128.
  *   - y = ((acc · sx) · sw) + bias, computed from left to right and then rounded to y's type; f64
  *     is rounded to f32 first if y is f16 or bf16.
+ *
+ * Where codes are e4m3 (sm_89 and later):
+ *   - q[m,k] = x[m,k] / sx[m], rounded to f32, then to the nearest e4m3 number, ties to even;
+ * larger ones become 448, the largest. With DYNAMIC sx = max|x| / 448. There are no zero points.
+ *   - acc is f32. Tensor cores cut sums of e4m3 products at 13 bits, so these are summed for at
+ * most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound states how far y may be
+ *     off. Launches of the same plan with the same M and operands give the same bits.
+ *   - A weight that is NaN makes its feature's outputs NaN.
+ *   - x and y are f32, f16 or bf16; K is at most 131,072.
  *
  * With few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one kernel:
  * each CTA quantises the tokens for itself while its first weights arrive. With more tokens it is
@@ -57,6 +68,7 @@
 #ifndef PTXGEN_W8A8_H
 #define PTXGEN_W8A8_H
 
+#include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
@@ -74,17 +86,26 @@ typedef enum ptxgen_w8a8_scales {
     PTXGEN_W8A8_TOKEN = 2
 } ptxgen_w8a8_scales;
 
+/** The type of the codes of weights and activations. */
+typedef enum ptxgen_w8a8_codes {
+    PTXGEN_W8A8_S8 = 0,
+    PTXGEN_W8A8_E4M3 =
+        1 /**< 1 sign bit, 4 bits of exponent, 3 of mantissa; 0x7F and 0xFF are NaN */
+} ptxgen_w8a8_codes;
+
 /** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_w8a8_spec {
     uint32_t k, n;
-    uint32_t w_stride; /**< bytes from one row of w to the next, at least K; 0 means K */
-    uint32_t min_m, max_m;  /**< the least and the most tokens of a launch; max_m 0: no limit */
-    int16_t q_min, q_max;   /**< −128 ≤ q_min ≤ 0 < q_max ≤ 127; both 0 mean −127, 127 */
+    uint32_t w_stride;     /**< bytes from one row of w to the next, at least K; 0 means K */
+    uint32_t min_m, max_m; /**< the least and the most tokens of a launch; max_m 0: no limit */
+    /** s8: −128 ≤ q_min ≤ 0 < q_max ≤ 127, and both 0 mean −127, 127; e4m3: 0, in plans ±448 */
+    int16_t q_min, q_max;
     uint8_t x_type, y_type; /**< ptxgen_element */
     uint8_t scales;         /**< ptxgen_w8a8_scales */
-    uint8_t asymmetric;     /**< 1: with zero points, and with the sums of w's rows */
+    uint8_t asymmetric;     /**< 1, only with s8: with zero points, and with sums of w's rows */
     uint8_t bias;           /**< 1: biases of the work type are added */
-    uint8_t reserved[3];
+    uint8_t codes;          /**< ptxgen_w8a8_codes */
+    uint8_t reserved[2];    /**< 0 */
 } ptxgen_w8a8_spec;
 
 /** The work type of a spec: PTXGEN_F64 or PTXGEN_F32. */
@@ -116,7 +137,8 @@ typedef struct ptxgen_w8a8_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K
- * or N of 0, codes outside −128 … 127 or without 0, a K whose sums could overflow; with
+ * or N of 0, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes with
+ * f64, zero points or a range; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89 or PTX 8.4; with
  * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, or a min_m above max_m.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
@@ -162,13 +184,15 @@ typedef struct ptxgen_w8a8_weights {
      * smallest.
      */
     double percentile;
+    ptxgen_w8a8_codes codes; /**< e4m3: 448 stands in place of 127 */
 } ptxgen_w8a8_weights;
 
 /**
- * Quantises each row to codes from −127 to 127: code = clamp(round(w / scale)), computed in f32 or
- * f64 as `scale_type` says, with the rounding rules of the activations. A computed scale of 0 is
- * replaced by 1. `codes` has n rows `stride` ≥ k bytes apart, whose padding is zeroed; `scales` is
- * [n]. Refuses weights that are not finite, with the place of the first.
+ * Quantises each row to codes from −127 to 127, code = clamp(round(w / scale)), or to e4m3 numbers,
+ * as the activations are: computed in f32 or f64 as `scale_type` says, with the rounding rules of
+ * the activations. A computed scale of 0 is replaced by 1. `codes` has n rows `stride` ≥ k bytes
+ * apart, whose padding is zeroed; `scales` is [n]. Refuses weights that are not finite, with the
+ * place of the first.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_quantise(const ptxgen_w8a8_weights *weights, uint32_t stride,
                                               int8_t *codes, ptxgen_element scale_type,
@@ -189,7 +213,7 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_row_sums(uint32_t n, uint32_t k, const int8
 typedef struct ptxgen_w8a8_operands {
     uint64_t m;
     const void *x;         /**< [m, k] of x's type, rows x_stride elements apart (0: k) */
-    const int8_t *w;       /**< [n, k], rows the spec's w_stride apart */
+    const int8_t *w;       /**< codes [n, k], s8 or the bytes of e4m3, rows w_stride apart */
     const void *w_scale;   /**< work type [n] */
     const void *bias;      /**< work type [n]; or NULL where the spec has none */
     const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
@@ -215,13 +239,25 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spe
 /**
  * Computes features first_n to first_n + count − 1 of one token: y [count] of y's type, with the
  * same bits that a kernel writes (but for the bits of a NaN), and acc [count] unless `acc` is NULL.
- * `codes` and `token` are the results of ptxgen_w8a8_reference_codes.
+ * `codes` and `token` are the results of ptxgen_w8a8_reference_codes. Refuses e4m3 codes.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_w8a8_operands *operands,
                                                const int8_t *codes, const ptxgen_w8a8_token *token,
                                                uint32_t first_n, uint32_t count, void *y,
                                                int32_t *acc, ptxgen_error *err);
+
+/**
+ * The same for a plan of e4m3 codes: computes y [count] in double precision, and the bound [count]
+ * of the error of the output of the plan's kernel for operands->m tokens (ptxgen/accuracy.h; NaN
+ * where there is no statement, as where acc · sx leaves the range of f32), and spread [count]
+ * unless `spread` is NULL. Errors: PTXGEN_ERROR_UNSUPPORTED for s8 codes, whose outputs are exact;
+ * PTXGEN_ERROR_OUT_OF_MEMORY.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_reference_bound(
+    const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_operands *operands, const int8_t *codes,
+    const ptxgen_w8a8_token *token, uint32_t first_n, uint32_t count, double *y, double *bound,
+    ptxgen_spread *spread, ptxgen_error *err);
 
 /* ---- running it ---- */
 
@@ -239,7 +275,7 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
 typedef struct ptxgen_w8a8_args {
     uint64_t m;                  /**< tokens: 0 launches nothing, fewer than 2³¹ */
     uint64_t x;                  /**< [m, k], row stride x_stride ≥ k */
-    uint64_t w;                  /**< s8 [n, k], row stride of the spec */
+    uint64_t w;                  /**< codes [n, k], row stride of the spec */
     uint64_t w_scale;            /**< [n] of the work type */
     uint64_t w_sum;              /**< asymmetric: s32 [n], sums of w's rows */
     uint64_t bias;               /**< [n] of the work type */

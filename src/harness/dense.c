@@ -69,8 +69,9 @@ static ptxgen_status reference(const struct problem *p, const struct block *b,
 /* ---- a random problem ---- */
 
 /* Of a size that the reference does in a second. */
-static uint32_t draw(struct random *r, bool small, void *spec)
+static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, void *spec)
 {
+    (void)target;
     ptxgen_dense_spec *s = spec;
     uint32_t most = small ? 400 : random_below(r, 3) ? 2048 : 8192;
     s->type = (uint8_t)random_below(r, 3);

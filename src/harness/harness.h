@@ -112,9 +112,11 @@ struct harness {
     ptxgen_status (*widen)(const struct problem *p, const struct block *block,
                            struct block_reference *reference, ptxgen_error *err);
 
-    /** Draws a spec, zeroed before, and returns the tokens of a launch; `small` for the emulator.
+    /**
+     * Draws a spec that the target has, zeroed before, and returns the tokens of a launch; `small`
+     * for the emulator.
      */
-    uint32_t (*draw)(struct random *r, bool small, void *spec);
+    uint32_t (*draw)(struct random *r, bool small, const ptxgen_target *target, void *spec);
 
     /** What a launch does before its product, alone, and the bytes that it moves; or NULL. */
     ptxgen_status (*launch_prologue)(const void *kernel, const void *args, ptxgen_cu_stream stream,

@@ -394,8 +394,9 @@ static void draw_shape(struct random *r, bool small, ptxgen_marlin_spec *s)
 }
 
 /* Of a size that the reference does in a second. */
-static uint32_t draw(struct random *r, bool small, void *spec)
+static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, void *spec)
 {
+    (void)target;
     ptxgen_marlin_spec *s = spec;
     s->type = random_below(r, 2) ? PTXGEN_BF16 : PTXGEN_F16;
     draw_shape(r, small, s);

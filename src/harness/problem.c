@@ -282,9 +282,9 @@ ptxgen_status problem_run_random(const struct harness *h, uint64_t seed, struct 
     struct random r = random_start(seed);
     struct problem p = {.harness = h};
     struct kernel_request request = {.spec = spec};
-    uint32_t m = h->draw(&r, device->emulated, spec);
-    h->name(spec, m, check->problem, sizeof check->problem);
     ptxgen_target target = ptxgen_device_target(&device->facts);
+    uint32_t m = h->draw(&r, device->emulated, &target, spec);
+    h->name(spec, m, check->problem, sizeof check->problem);
     ptxgen_status status = harness_new_plan(h, &request, m, &target, &p.plan, NULL, err);
     if (status != PTXGEN_OK)
         return status;

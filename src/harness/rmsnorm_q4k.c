@@ -219,8 +219,9 @@ static uint32_t draw_n(struct random *r, bool small, bool deep)
     return 1 + random_below(r, deep ? RANDOM_DEEP_FEATURES : most);
 }
 
-static uint32_t draw(struct random *r, bool small, void *spec)
+static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, void *spec)
 {
+    (void)target;
     static const float epsilons[] = {1e-12f, 1e-8f, 1e-6f, 1e-5f, 1e-3f, 0.25f};
     ptxgen_rmsnorm_q4k_spec *s = spec;
     uint32_t most = random_below(r, 4) || small ? 8 : 64;

@@ -282,8 +282,9 @@ static ptxgen_status widen(const struct problem *p, const struct block *b,
 /* ---- a random problem ---- */
 
 /* Of a size that the reference does in a part of a second. */
-static uint32_t draw(struct random *r, bool small, void *spec)
+static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, void *spec)
 {
+    (void)target;
     static const uint32_t sizes[] = {512, 1024, 2048, 8192};
     ptxgen_sparse24_spec *s = spec;
     uint32_t most = small ? 600 : sizes[random_below(r, sizeof sizes / sizeof *sizes)];

@@ -17,7 +17,9 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 {
     const ptxgen_w8a8_spec *s = spec;
     char codes[24] = "";
-    if (s->q_max && (s->q_min != -127 || s->q_max != 127))
+    if (s->codes == PTXGEN_W8A8_E4M3)
+        snprintf(codes, sizeof codes, " codes=e4m3");
+    else if (s->q_max && (s->q_min != -127 || s->q_max != 127))
         snprintf(codes, sizeof codes, " codes=%d..%d", s->q_min, s->q_max);
     snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s", s->k, s->n, (unsigned long long)m,
              element_type_names[s->x_type], element_type_names[s->y_type], scale_names[s->scales],
@@ -76,9 +78,20 @@ static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
     return s->q_min + (int32_t)random_below(r, (uint32_t)(s->q_max - s->q_min + 1));
 }
 
+/* Turns those codes of the weights that are NaN, 0x7F and 0xFF, into 1.875 and its negative. */
+static void clear_nans(const ptxgen_w8a8_spec *s, const struct buffer *w)
+{
+    for (uint64_t n = 0; n < s->n; n++)
+        for (uint32_t k = 0; k < s->k; k++) {
+            uint8_t *code = w->host + n * s->w_stride + k;
+            if ((*code & 0x7F) == 0x7F)
+                *code = (uint8_t)(*code & ~0x40);
+        }
+}
+
 /*
- * Weights are all of −128 … 127, the bytes between rows too. Of given scales, outputs of f64 are
- * the sums themselves: scales are 1 and x is codes.
+ * Weights are all codes but NaN, the bytes between rows all codes. Of given scales, outputs of f64
+ * are the sums themselves: scales are 1 and x is codes.
  */
 static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
 {
@@ -87,7 +100,9 @@ static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err
     (void)err;
     random_fill(r, w->host, w->bytes);
     if (random_below(r, 4) == 0)
-        memset(w->host, 0x80, s->k); /* a row of −128 */
+        memset(w->host, 0x80, s->k); /* a row of −128, or of −0 */
+    if (s->codes == PTXGEN_W8A8_E4M3)
+        clear_nans(s, w);
     w8a8_sum_rows(p);
     for (size_t i = 0; i < x_zero->bytes / sizeof(int32_t); i++)
         ((int32_t *)(void *)x_zero->host)[i] = random_code(r, s);
@@ -114,6 +129,8 @@ enum { TOKENS = 8, FEATURES = BLOCK_OUTPUTS / TOKENS };
 struct token {
     double y[FEATURES]; /* room for any type */
     int32_t sums[FEATURES];
+    double bounds[FEATURES];
+    ptxgen_spread spreads[FEATURES];
     ptxgen_w8a8_token at;
 };
 
@@ -135,26 +152,34 @@ static ptxgen_status compute(const struct problem *p, const struct block *b, uin
     if (!codes)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for tokens' codes");
     ptxgen_status status = ptxgen_w8a8_reference_codes(s, &operands, row, codes, &token->at, err);
-    if (status == PTXGEN_OK)
+    if (status == PTXGEN_OK && s->codes == PTXGEN_W8A8_E4M3)
+        status =
+            ptxgen_w8a8_reference_bound(p->plan, &operands, codes, &token->at, b->column,
+                                        b->columns, token->y, token->bounds, token->spreads, err);
+    else if (status == PTXGEN_OK)
         status = ptxgen_w8a8_reference(s, &operands, codes, &token->at, b->column, b->columns,
                                        token->y, token->sums, err);
     free(codes);
     return status;
 }
 
-/* Every bit is the kernel's, but a NaN's. */
+/* With s8 codes every bit is the kernel's, but a NaN's. */
 static ptxgen_status reference(const struct problem *p, const struct block *b,
                                struct block_reference *r, ptxgen_error *err)
 {
-    ptxgen_element type = (ptxgen_element)((const ptxgen_w8a8_spec *)p->plan)->y_type;
+    const ptxgen_w8a8_spec *s = p->plan;
+    ptxgen_element type = (ptxgen_element)s->y_type;
     ptxgen_status status = PTXGEN_OK;
     struct token token;
-    r->exact = true;
+    r->exact = s->codes == PTXGEN_W8A8_S8;
     for (uint64_t row = 0; status == PTXGEN_OK && row < b->rows; row++) {
         status = compute(p, b, b->row + row, &token, err);
         for (uint32_t i = 0; status == PTXGEN_OK && i < b->columns; i++) {
-            r->value[row * b->columns + i] = ptxgen_element_load(type, token.y, i);
-            r->bound[row * b->columns + i] = 0;
+            size_t at = row * b->columns + i;
+            r->value[at] = r->exact ? ptxgen_element_load(type, token.y, i) : token.y[i];
+            r->bound[at] = r->exact ? 0 : token.bounds[i];
+            if (!r->exact)
+                r->spread[at] = token.spreads[i];
         }
     }
     return status;
@@ -209,7 +234,7 @@ static void draw_shape(struct random *r, bool small, ptxgen_w8a8_spec *s)
 }
 
 /* Of a size that the reference does in a second; often only the variants that serve m. */
-static uint32_t draw(struct random *r, bool small, void *spec)
+static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, void *spec)
 {
     static const int16_t ranges[][2] = {{0, 0},  {-127, 127}, {-128, 127},
                                         {-7, 7}, {-64, 127},  {0, 127}};
@@ -223,6 +248,12 @@ static uint32_t draw(struct random *r, bool small, void *spec)
     s->scales = random_below(r, 2) ? PTXGEN_W8A8_DYNAMIC : (uint8_t)random_below(r, 3);
     s->asymmetric = (uint8_t)random_below(r, 2);
     s->bias = (uint8_t)random_below(r, 2);
+    if (target->ptx.sm >= 89 && random_below(r, 3) == 0) {
+        s->codes = PTXGEN_W8A8_E4M3;
+        s->q_min = s->q_max = s->asymmetric = 0;
+        s->x_type = s->x_type == PTXGEN_F64 ? PTXGEN_F16 : s->x_type;
+        s->y_type = s->y_type == PTXGEN_F64 ? PTXGEN_F16 : s->y_type;
+    }
     uint64_t products = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * s->n);
     uint32_t m = random_launch_rows(r, small, products);
     if (random_below(r, 2)) {

@@ -17,8 +17,9 @@ static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const scales[] = {"dynamic", "tensor", "token"};
     const ptxgen_w8a8_spec *s = spec;
-    snprintf(text, size, "k=%u n=%u w_stride=%u m=%u..%u codes=%d..%d x=%s y=%s scales=%s%s%s",
-             s->k, s->n, s->w_stride, s->min_m, s->max_m, s->q_min, s->q_max,
+    snprintf(text, size, "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s",
+             s->k, s->n, s->w_stride, s->min_m, s->max_m,
+             s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "", s->q_min, s->q_max,
              family_element(s->x_type), family_element(s->y_type),
              s->scales < 3 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
              s->bias ? " bias" : "");

@@ -6,7 +6,7 @@
 #include "src/kernels/w8a8/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
-enum { CHIPS = 3, KINDS = 2 };
+enum { CHIPS = 3, KINDS = 3 };
 
 /* Of the last, some are drawn, with a tile that the plan of a wide problem has. */
 static const struct axes grids[GRIDS] = {
@@ -28,7 +28,9 @@ static struct point point_at(enum grid grid, size_t number)
 {
     struct point p = {.chip = chips[take_digit(&number, CHIPS)]};
     ptxgen_w8a8_spec *s = (void *)p.spec;
-    s->asymmetric = s->bias = (uint8_t)take_digit(&number, KINDS);
+    size_t kind = take_digit(&number, KINDS);
+    s->asymmetric = s->bias = kind == 1;
+    s->codes = kind == 2 ? PTXGEN_W8A8_E4M3 : PTXGEN_W8A8_S8;
     s->x_type = s->asymmetric ? PTXGEN_F32 : PTXGEN_F16;
     s->y_type = PTXGEN_BF16;
     take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->k, &s->n, &p.m});
@@ -69,12 +71,14 @@ static bool name_classes(const struct point *p, const void *of, struct class_nam
     snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tile_m,
              v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", v->wk, v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
-             plan->spec.asymmetric ? "asymmetric" : "symmetric", w8a8_copy_bytes(plan, v),
-             w8a8_rotates(plan, v) ? ", rotated" : "");
+             plan->spec.asymmetric ? "asymmetric"
+             : plan->spec.codes    ? "e4m3"
+                                   : "symmetric",
+             w8a8_copy_bytes(plan, v), w8a8_rotates(plan, v) ? ", rotated" : "");
     snprintf(names->of[1], NAME, "%s, %s", tile, dealing_of(&s.tiles, stages));
     snprintf(names->of[2], NAME, "%s, %s tiles, %s", tile, s.tiles.divides ? "divided" : "whole",
              stages_of_cta(&s.tiles, stages) > v->stages ? "ring wraps" : "ring suffices");
-    snprintf(names->of[3], NAME, "%s%s%s, %s tiles%s%s",
+    snprintf(names->of[3], NAME, "%s%s%s%s, %s tiles%s%s", plan->spec.codes ? "e4m3, " : "",
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", v->fused ? ", fused" : "",
              v->kind == PTXGEN_WGMMA ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
              w8a8_aligns(plan, v) ? ", aligned first" : "",

@@ -93,6 +93,7 @@ static const struct row {
     {"w8a8", "min-m", "3", {SPEC(min_m, 3)}},
     {"w8a8", "max-m", "71", {SPEC(max_m, 71)}},
     {"w8a8", "codes", "128,126", {SPEC(q_min, -128), SPEC(q_max, 126)}},
+    {"w8a8", "codes", "e4m3", {SPEC(codes, PTXGEN_W8A8_E4M3)}},
     {"w8a8", "dtype", "bf16", {SPEC(x_type, PTXGEN_BF16), SPEC(y_type, PTXGEN_BF16)}},
     {"w8a8", "dtype", "f32", {SPEC(x_type, PTXGEN_F32), SPEC(y_type, PTXGEN_F32)}},
     {"w8a8", "dtype", "f64", {SPEC(x_type, PTXGEN_F64), SPEC(y_type, PTXGEN_F64)}},

@@ -10,6 +10,7 @@
 
 #define INVALID PTXGEN_ERROR_INVALID_ARGUMENT
 #define UNSUPPORTED PTXGEN_ERROR_UNSUPPORTED
+#define TARGET PTXGEN_ERROR_TARGET
 #define ACCEPTED PTXGEN_OK, NULL
 
 /* ---- dense ---- */
@@ -29,9 +30,7 @@ static void dense_refuses_each_wrong_number(void **state)
     static const struct refusal rows[] = {
         {{SET(type, 0)}, ACCEPTED},
         {{SET(type, 2)}, ACCEPTED},
-        {{SET(type, 3)},
-         UNSUPPORTED,
-         "dense: the type 3 is none of PTXGEN_F32, _F16 and _BF16"},
+        {{SET(type, 3)}, UNSUPPORTED, "dense: the type 3 is none of PTXGEN_F32, _F16 and _BF16"},
         {{SET(type, 4)}, INVALID, "dense: the type 4 is none of PTXGEN_F32, _F16 and _BF16"},
         {{SET(n, 0)}, UNSUPPORTED, "dense: N = 0 is not between 1 and 2147483647"},
         {{SET(n, 1)}, ACCEPTED},
@@ -99,20 +98,12 @@ static void marlin_refuses_each_wrong_number(void **state)
          UNSUPPORTED,
          "marlin: the group size 8 is neither a multiple of 16 nor -1"},
         {{SET(group_size, 16)}, ACCEPTED},
-        {{SET(group_size, 48)},
-         UNSUPPORTED,
-         "marlin: the group size 48 does not divide K = 128"},
+        {{SET(group_size, 48)}, UNSUPPORTED, "marlin: the group size 48 does not divide K = 128"},
         {{SET(group_size, 128)}, ACCEPTED},
-        {{SET(group_size, 256)},
-         UNSUPPORTED,
-         "marlin: the group size 256 does not divide K = 128"},
-        {{SET(type, 0)},
-         UNSUPPORTED,
-         "marlin: the type 0 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{SET(group_size, 256)}, UNSUPPORTED, "marlin: the group size 256 does not divide K = 128"},
+        {{SET(type, 0)}, UNSUPPORTED, "marlin: the type 0 is neither PTXGEN_F16 nor PTXGEN_BF16"},
         {{SET(type, 2)}, ACCEPTED},
-        {{SET(type, 3)},
-         UNSUPPORTED,
-         "marlin: the type 3 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{SET(type, 3)}, UNSUPPORTED, "marlin: the type 3 is neither PTXGEN_F16 nor PTXGEN_BF16"},
         {{SET(type, 4)}, INVALID, "marlin: the type 4 is neither PTXGEN_F16 nor PTXGEN_BF16"},
         {{SET(epilogue, 1)}, ACCEPTED},
         {{SET(epilogue, 2)}, INVALID, "marlin: 2 is not an epilogue"},
@@ -231,9 +222,7 @@ static void rmsnorm_q4k_refuses_each_wrong_number(void **state)
          "features"},
         {{SET(n[1], 1), SET(n[2], 1)}, ACCEPTED},
         {{SET(n[0], 536870912)}, ACCEPTED},
-        {{SET(n[0], 536870913)},
-         UNSUPPORTED,
-         "rmsnorm_q4k: N[0] = 536870913 is above 536870912"},
+        {{SET(n[0], 536870913)}, UNSUPPORTED, "rmsnorm_q4k: N[0] = 536870913 is above 536870912"},
         {{SET(n[1], 1), SET(n[2], 536870913)},
          UNSUPPORTED,
          "rmsnorm_q4k: N[2] = 536870913 is above 536870912"},
@@ -372,13 +361,9 @@ static void w8a8_refuses_each_wrong_number(void **state)
 #define SET(member, number) CHANGE(ptxgen_w8a8_spec, member, number)
 #define FLAGS "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0"
     static const struct refusal rows[] = {
-        {{SET(k, 0)},
-         UNSUPPORTED,
-         "w8a8: K = 0 and N = 64; both must be positive, N below 2^31"},
+        {{SET(k, 0)}, UNSUPPORTED, "w8a8: K = 0 and N = 64; both must be positive, N below 2^31"},
         {{SET(k, 1)}, ACCEPTED},
-        {{SET(n, 0)},
-         UNSUPPORTED,
-         "w8a8: K = 64 and N = 0; both must be positive, N below 2^31"},
+        {{SET(n, 0)}, UNSUPPORTED, "w8a8: K = 64 and N = 0; both must be positive, N below 2^31"},
         {{SET(n, 1)}, ACCEPTED},
         {{SET(n, 2147483647)}, ACCEPTED},
         {{SET(n, 2147483648)},
@@ -386,9 +371,7 @@ static void w8a8_refuses_each_wrong_number(void **state)
          "w8a8: K = 64 and N = 2147483648; both must be positive, N below 2^31"},
         {{SET(min_m, 7), SET(max_m, 7)}, ACCEPTED},
         {{SET(min_m, 7), SET(max_m, 0)}, ACCEPTED},
-        {{SET(min_m, 8), SET(max_m, 7)},
-         INVALID,
-         "w8a8: min_m = 8 is above max_m = 7"},
+        {{SET(min_m, 8), SET(max_m, 7)}, INVALID, "w8a8: min_m = 8 is above max_m = 7"},
         {{SET(w_stride, 64)}, ACCEPTED},
         {{SET(w_stride, 63)}, INVALID, "w8a8: w_stride = 63 is below K = 64"},
         {{SET(x_type, 3), SET(y_type, 3)}, ACCEPTED},
@@ -405,7 +388,11 @@ static void w8a8_refuses_each_wrong_number(void **state)
         {{SET(bias, 2)}, INVALID, FLAGS},
         {{SET(reserved[0], 1)}, INVALID, FLAGS},
         {{SET(reserved[1], 1)}, INVALID, FLAGS},
-        {{SET(reserved[2], 1)}, INVALID, FLAGS},
+        {{SET(codes, 2)}, INVALID, "w8a8: codes = 2; s8 and e4m3 are 0 and 1"},
+        {{SET(codes, 1)},
+         TARGET,
+         "w8a8: products of e4m3 codes need sm_89 and PTX 8.4; the target is sm_80 with PTX 0.0 "
+         "(0.0: any)"},
         {{SET(q_min, -128), SET(q_max, 127)}, ACCEPTED},
         {{SET(q_min, 0), SET(q_max, 1)}, ACCEPTED},
         {{SET(q_min, -129), SET(q_max, 127)},
@@ -440,6 +427,49 @@ static void w8a8_refuses_each_wrong_number(void **state)
     ASSERT_REFUSALS(rows, good, plan_w8a8, &target);
 }
 
+static void w8a8_refuses_each_wrong_number_of_e4m3_codes(void **state)
+{
+    (void)state;
+    const ptxgen_w8a8_spec good = {
+        .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16, .codes = PTXGEN_W8A8_E4M3};
+    ptxgen_target target = target_of("sm_89");
+#define SET(member, number) CHANGE(ptxgen_w8a8_spec, member, number)
+    static const struct refusal rows[] = {
+        {{SET(k, 131072)}, ACCEPTED},
+        {{SET(k, 131073)},
+         UNSUPPORTED,
+         "w8a8: K = 131073 is above 131072, the most for e4m3 codes"},
+        {{SET(x_type, 0), SET(y_type, 2)}, ACCEPTED},
+        {{SET(x_type, 3)},
+         UNSUPPORTED,
+         "w8a8: x_type = 3, y_type = 1; with e4m3 codes f64 (3) is not supported"},
+        {{SET(y_type, 3)},
+         UNSUPPORTED,
+         "w8a8: x_type = 1, y_type = 3; with e4m3 codes f64 (3) is not supported"},
+        {{SET(asymmetric, 1)},
+         UNSUPPORTED,
+         "w8a8: asymmetric = 1, but e4m3 codes have no zero points"},
+        {{SET(q_min, -448), SET(q_max, 448)}, ACCEPTED}, /* as in a plan */
+        {{SET(q_min, -127), SET(q_max, 127)},
+         UNSUPPORTED,
+         "w8a8: q_min = -127 and q_max = 127, but e4m3 codes have no range: both must be 0"},
+        {{SET(q_min, -448), SET(q_max, 127)},
+         UNSUPPORTED,
+         "w8a8: q_min = -448 and q_max = 127, but e4m3 codes have no range: both must be 0"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_w8a8, &target);
+    target.ptx.max_ptx = 84;
+    ptxgen_error err = {0};
+    assert_ok(plan_w8a8(&good, &target, &err), &err);
+    target.ptx.max_ptx = 83;
+    assert_int_equal(plan_w8a8(&good, &target, &err), TARGET);
+    assert_string_equal(
+        err.message,
+        "w8a8: products of e4m3 codes need sm_89 and PTX 8.4; the target is sm_89 with "
+        "PTX 8.3 (0.0: any)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +479,7 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_refuses_each_wrong_number),
         cmocka_unit_test(sparse24_refuses_each_wrong_number),
         cmocka_unit_test(w8a8_refuses_each_wrong_number),
+        cmocka_unit_test(w8a8_refuses_each_wrong_number_of_e4m3_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,8 @@ static void tiles_of_wgmma_are_right(void **state)
     }
 }
 
-/* A thread has several chunks of a row, one at a time; the last are in part, or not at all there. */
+/* A thread has several chunks of a row, one at a time; the last are in part, or not at all there.
+ */
 static void long_rows_are_right(void **state)
 {
     (void)state;
@@ -74,8 +75,8 @@ static void long_rows_are_right(void **state)
         {"f64", "9001"}, {"f64", "28672"}, {"f32", "16401"}, {"bf16", "16392"}, {"f16", "20000"}};
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const char *const *c = cases[i / 2];
-        struct outcome o = run("run", "w8a8", "--m", "33", "--n", "16", "--k", c[1], "--dtype", c[0],
-                               "--asymmetric", "--device", i % 2 ? "cpu:sm_80" : "cpu:sm_90");
+        struct outcome o = run("run", "w8a8", "--m", "33", "--n", "16", "--k", c[1], "--dtype",
+                               c[0], "--asymmetric", "--device", i % 2 ? "cpu:sm_80" : "cpu:sm_90");
         assert_exit(&o, 0);
         assert_contains(o.out, "528 outputs: largest error 0,");
         outcome_free(&o);
@@ -116,6 +117,48 @@ static void a_layer_that_is_none_is_refused_by_name(void **state)
                    "cpu");
 }
 
+/* Runs w8a8 with e4m3 codes and tells how many outputs were within their bounds and spreads. */
+static void check_e4m3(const char *const *options, const char *device, const char *outputs)
+{
+    struct outcome o =
+        run("run", "w8a8", "--codes", "e4m3", "--k", options[0], "--n", options[1], "--m",
+            options[2], "--dtype", options[3], options[4], options[5], "--device", device);
+    assert_exit(&o, 0);
+    assert_contains(o.out, outputs);
+    outcome_free(&o);
+}
+
+/* Between rows of w there are NaNs, which must not reach the products. */
+static void e4m3_codes_are_right_at_the_edges_of_every_tile(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_89", "cpu:sm_90", "cpu:sm_120"};
+    static const char *const cases[][6] = {
+        {"272", "150", "0,1,8,9,16,17,32,33,64,65,128,129,257", "f16", "--bias", "--scales=token"},
+        {"261", "70", "2,13,40,70,130", "f32", "--w-stride=272", "--scales=tensor"},
+        {"263", "70", "2,13,40,70,130", "bf16", "--w-stride=267", "--bias"},
+        {"4091", "24", "1,16,33,64,100", "f16", "--bias", "--w-stride=4096"},
+    };
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 4; j++)
+            if (test_in_share(4 * i + j))
+                check_e4m3(cases[j], devices[i], " of its bound");
+}
+
+static void tiles_of_wgmma_with_e4m3_codes_are_right(void **state)
+{
+    (void)state;
+    static const char *const cases[][6] = {
+        {"4096", "300", "16", "f32", "--tile=tile_m=16,tile_n=64,kind=1", "--bias"},
+        {"700", "9001", "5", "f16", "--tile=tile_m=16,tile_n=64,kind=1", "--w-stride=704"},
+        {"4096", "300", "61", "f32", "--tile=tile_m=64,kind=1,wk=4", "--bias"},
+        {"1500", "2000", "64", "bf16", "--tile=tile_m=64,kind=1,wk=2", "--w-stride=1504"},
+        {"272", "300", "300", "f16", "--tile=tile_m=128,tile_n=64,kind=1,wk=2", "--bias"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_e4m3(cases[i], "cpu:sm_90", " of its bound");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +169,8 @@ int main(void)
         cmocka_unit_test(no_tokens_exit_with_0),
         cmocka_unit_test(random_specs_are_right_in_every_bit),
         cmocka_unit_test(a_layer_that_is_none_is_refused_by_name),
+        cmocka_unit_test(e4m3_codes_are_right_at_the_edges_of_every_tile),
+        cmocka_unit_test(tiles_of_wgmma_with_e4m3_codes_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include <ptxgen/w8a8.h>
 
+#include <string.h>
+
 static const char *const scale_names[] = {"dynamic", "tensor", "token", NULL};
 
 static const char *const tile[] = {"tile_m", "tile_n", "wm",      "wn",   "wk",
@@ -20,8 +22,12 @@ static void parse_codes(struct argp_state *state, const char *text, struct famil
 {
     ptxgen_w8a8_spec *s = option_spec(o);
     uint32_t range[2];
+    if (strcmp(text, "e4m3") == 0) {
+        s->codes = PTXGEN_W8A8_E4M3;
+        return;
+    }
     if (parse_numbers(state, "--codes", text, 0, 128, range, 2) != 2)
-        argp_error(state, "--codes %s: expected two magnitudes, as 128,127", text);
+        argp_error(state, "--codes %s: expected e4m3, or two magnitudes, as 128,127", text);
     s->q_min = (int16_t) - (int32_t)range[0];
     s->q_max = (int16_t)range[1];
 }
@@ -39,8 +45,9 @@ static const struct option_row spec_rows[] = {
      "Of the activations: dynamic (default, a token from itself), tensor, token (given)",
      OPTION_CHOICE, AT(scales), .choices = scale_names, .rules = OPTION_OF_FILE},
     {"asymmetric", NULL, "With zero points", OPTION_FLAG, .at = AT(asymmetric)},
-    {"codes", "MIN,MAX", "The range of codes: magnitudes, as 128,127 (127,127)", OPTION_OTHER,
-     .parse = parse_codes},
+    {"codes", "MIN,MAX|e4m3",
+     "The range of s8 codes: magnitudes, as 128,127 (127,127); or weights and activations are e4m3",
+     OPTION_OTHER, .parse = parse_codes},
     {"bias", NULL, "Add a bias", OPTION_FLAG, .at = AT(bias)},
     {"w-stride", "BYTES", "From one feature of w to the next (K)", OPTION_NUMBER,
      .at = AT(w_stride)},

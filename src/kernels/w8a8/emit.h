@@ -213,8 +213,10 @@ struct product {
     uint32_t codes_offset;         /* of the codes in a stage, behind w */
     uint32_t lag;                  /* groups of products that are in flight behind the newest */
     ptx_u32 w_at, codes_at;        /* from the start of a stage to the warpgroup's rows and codes */
-    ptx_pred always;
-    ptx_pred producer; /* whether the thread is the one that issues copies */
+    ptx_pred always, never;
+    ptx_f32 block_sums[W8A8_MOST_BLOCKS]
+                      [4 * MAX_TOKEN_TILES]; /* where each block of K has sums of its own */
+    ptx_pred producer;                       /* whether the thread is the one that issues copies */
     struct direct direct;
 };
 static inline struct product *w8a8_of(struct gemm *g)
@@ -265,13 +267,13 @@ void w8a8_mma(struct product *q, ptx_u32 acc[4], const ptx_u32 w[4], const ptx_u
 /* Makes the sums of a part of a tile 0, where the first products do not overwrite them. */
 void w8a8_begin_wgmma_sums(struct product *q);
 /*
- * Step i of a stage, 64 rows of A by `columns` of B and 32 of K. `later`: the stage is not the
- * first of its part.
+ * A step of a block of a stage, 64 rows of A by `columns` of B and 32 of K. `later`: the stage is
+ * not the first of its part.
  */
-void w8a8_wgmma(struct product *q, uint32_t i, uint32_t columns, ptx_u64 a, ptx_u64 b,
-                ptx_pred later);
-/* After the stage's last step is committed: waits until only q->lag stages are in flight. */
-void w8a8_end_wgmma_stage(struct product *q);
+void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t columns, ptx_u64 a,
+                ptx_u64 b, ptx_pred later);
+/* Where blocks have sums apart: adds those of a stage, whose products have completed. */
+void w8a8_add_blocks(struct product *q);
 /* The sum of two sums, and a sum as a number of the work type. */
 ptx_u32 w8a8_add_sums(ptx_kernel *k, const ptxgen_w8a8_spec *s, ptx_u32 a, ptx_u32 b);
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum);

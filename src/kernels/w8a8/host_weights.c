@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WEIGHT_MAX = 127 };
+static int largest_code(const ptxgen_w8a8_weights *w)
+{
+    return w->codes == PTXGEN_W8A8_E4M3 ? W8A8_E4M3_MAX : 127;
+}
 
 uint32_t ptxgen_w8a8_stride(uint32_t k)
 {
@@ -21,7 +24,7 @@ static int compare_magnitudes(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The magnitude that becomes WEIGHT_MAX; `sorted` has room for the weights of a feature. */
+/* The magnitude that becomes the largest code; `sorted` has room for the weights of a feature. */
 static double clip_of(const ptxgen_w8a8_weights *w, const double *row, double *sorted)
 {
     double most = 0;
@@ -48,11 +51,12 @@ static ptxgen_status quantise_row(const ptxgen_w8a8_weights *w, uint32_t n, doub
                                "w8a8: w[%u, %u] is %g, not finite in %s", n, i, value,
                                scale_type == PTXGEN_F32 ? "f32" : "f64");
     }
-    *scale = w8a8_divide(scale_type, clip_of(w, row, sorted), WEIGHT_MAX);
+    int most = largest_code(w);
+    *scale = w8a8_divide(scale_type, clip_of(w, row, sorted), most);
     if (*scale == 0)
         *scale = 1;
     for (uint32_t i = 0; i < w->k; i++)
-        codes[i] = w8a8_code(scale_type, row[i], *scale, 0, -WEIGHT_MAX, WEIGHT_MAX);
+        codes[i] = w8a8_code((uint8_t)w->codes, scale_type, row[i], *scale, 0, -most, most);
     return PTXGEN_OK;
 }
 
@@ -70,6 +74,9 @@ static ptxgen_status check_weights(const ptxgen_w8a8_weights *w, uint32_t stride
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: weights of type %d with scales of type %d; scales are f32 or f64",
                            (int)w->type, (int)scale_type);
+    if ((unsigned)w->codes > PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: weights with codes = %d; s8 and e4m3 are 0 and 1", (int)w->codes);
     if (!(w->percentile >= 0 && w->percentile <= 100))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: percentile = %g is outside 0 ... 100", w->percentile);

@@ -20,13 +20,16 @@ static inline bool w8a8_is_wgmma(const ptxgen_tile *v)
 enum {
     W8A8_THREADS = 256, /* of a product's CTA */
     W8A8_WARPS = W8A8_THREADS / 32,
-    W8A8_BLOCK = 128,       /* bytes of K that a warp takes of a stage */
-    W8A8_TILE_ROWS = 16,    /* features of an mma.m16n8k32, its M */
-    W8A8_TILE_TOKENS = 8,   /* tokens of an mma.m16n8k32, its N */
-    W8A8_CODES_ALIGN = 128, /* rows of codes in the workspace are padded to this */
+    W8A8_BLOCK = 128,             /* bytes of K that a warp takes of a stage */
+    W8A8_MOST_BLOCKS = 4,         /* of K in a stage of wgmma with e4m3, whose sums are apart */
+    W8A8_STEPS = W8A8_BLOCK / 32, /* of an mma.sync or a wgmma, along K of a block */
+    W8A8_TILE_ROWS = 16,          /* features of an mma.m16n8k32, its M */
+    W8A8_TILE_TOKENS = 8,         /* tokens of an mma.m16n8k32, its N */
+    W8A8_CODES_ALIGN = 128,       /* rows of codes in the workspace are padded to this */
     W8A8_LEAST_STAGES = 3,
     W8A8_MOST_STAGES = 12,
-    W8A8_MOST_WGMMA_STAGES = 20
+    W8A8_MOST_WGMMA_STAGES = 20,
+    W8A8_E4M3_MAX = 448 /* the largest finite number */
 };
 
 /* The parameters of every product entry, in order: addresses, then numbers. */
@@ -105,8 +108,7 @@ static inline bool w8a8_is_long_asymmetric(const ptxgen_w8a8_spec *spec)
 /* Whether sums of products are s32, else f32. */
 static inline bool w8a8_sums_are_integers(const ptxgen_w8a8_spec *spec)
 {
-    (void)spec;
-    return true;
+    return spec->codes == PTXGEN_W8A8_S8;
 }
 static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
@@ -185,6 +187,16 @@ static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxg
 {
     return w8a8_aligns(plan, v) ? (uint32_t)gemm_aligned_bytes(plan->spec.k, 1)
                                 : w8a8_w_stride(&plan->spec);
+}
+/*
+ * Whether tiles with cp.async copy w in pieces that end with the row: where rows do not start at
+ * multiples of 16 bytes, and where a chunk of 16 bytes would bring bytes past K that are NaNs.
+ */
+static inline bool w8a8_copies_pieces(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
+{
+    bool ends_in_chunk = plan->spec.k % GEMM_CHUNK_BYTES != 0;
+    bool may_be_nan = plan->spec.codes == PTXGEN_W8A8_E4M3 && !w8a8_aligns(plan, v);
+    return w8a8_copy_bytes(plan, v) < GEMM_CHUNK_BYTES || (ends_in_chunk && may_be_nan);
 }
 /* Stages of K of one CTA; the two CTAs of a cluster have half each. */
 static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)

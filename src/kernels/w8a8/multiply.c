@@ -9,8 +9,6 @@
  */
 #include "emit.h"
 
-enum { STEPS = W8A8_BLOCK / 32 };
-
 /* Loads of codes in a step; with 8 tokens a load serves two steps. */
 static uint32_t loads_of_step(const struct product *q)
 {
@@ -144,7 +142,7 @@ static void multiply_load(struct product *q, uint32_t step, uint32_t p)
 /* Before load p is multiplied: issues the next load, and a share of the next step's features. */
 static void prepare_next(struct product *q, ptx_u32 slot, ptx_u32 next, uint32_t step, uint32_t p)
 {
-    uint32_t each = loads_of_step(q), count = feature_tiles(q), after = (step + 1) % STEPS;
+    uint32_t each = loads_of_step(q), count = feature_tiles(q), after = (step + 1) % W8A8_STEPS;
     ptx_u32 place = after ? slot : next;
     if (p + 1 < each)
         load_codes(q, slot, step, p + 1);
@@ -156,8 +154,8 @@ static void prepare_next(struct product *q, ptx_u32 slot, ptx_u32 next, uint32_t
 
 void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
 {
-    for (uint32_t step = 0; step < STEPS; step++) {
-        if (step + 1 == STEPS)
+    for (uint32_t step = 0; step < W8A8_STEPS; step++) {
+        if (step + 1 == W8A8_STEPS)
             gemm_pipeline_next(q->g.k, &q->g.pipeline);
         for (uint32_t p = 0; p < loads_of_step(q); p++) {
             prepare_next(q, slot, q->g.pipeline.read, step, p);

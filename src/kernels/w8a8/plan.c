@@ -24,6 +24,29 @@ ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
 
 /* ---- validation ---- */
 
+/* With e4m3 the plan's q_max is the largest code. */
+static ptxgen_status check_e4m3(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+{
+    enum { MOST_K = 1 << 17 };
+    if (s->asymmetric)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: asymmetric = 1, but e4m3 codes have no zero points");
+    if (s->q_max != W8A8_E4M3_MAX || s->q_min != -W8A8_E4M3_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: q_min = %d and q_max = %d, but e4m3 codes have no range: both "
+                           "must be 0",
+                           s->q_min, s->q_max);
+    if (w8a8_is_wide(s))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: x_type = %u, y_type = %u; with e4m3 codes f64 (3) is not "
+                           "supported",
+                           s->x_type, s->y_type);
+    if (s->k > MOST_K)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: K = %u is above %d, the most for e4m3 codes", s->k, MOST_K);
+    return PTXGEN_OK;
+}
+
 static ptxgen_status check_codes(const ptxgen_w8a8_spec *s, ptxgen_error *err)
 {
     if (s->q_min < -128 || s->q_min > 0 || s->q_max <= 0 || s->q_max > 127)
@@ -46,8 +69,8 @@ static ptxgen_w8a8_spec with_defaults(const ptxgen_w8a8_spec *spec)
 {
     ptxgen_w8a8_spec s = *spec;
     if (!s.q_min && !s.q_max) {
-        s.q_min = -127;
-        s.q_max = 127;
+        s.q_max = s.codes == PTXGEN_W8A8_E4M3 ? W8A8_E4M3_MAX : 127;
+        s.q_min = (int16_t)-s.q_max;
     }
     return s;
 }
@@ -72,10 +95,13 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
     if (s->scales > PTXGEN_W8A8_TOKEN)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: scales = %u; dynamic, tensor and token are 0, 1, 2", s->scales);
-    if (s->asymmetric > 1 || s->bias > 1 || s->reserved[0] || s->reserved[1] || s->reserved[2])
+    if (s->asymmetric > 1 || s->bias > 1 || s->reserved[0] || s->reserved[1])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0");
-    return check_codes(s, err);
+    if (s->codes > PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: codes = %u; s8 and e4m3 are 0 and 1", s->codes);
+    return s->codes == PTXGEN_W8A8_E4M3 ? check_e4m3(s, err) : check_codes(s, err);
 }
 
 /* ---- tiles ---- */
@@ -200,6 +226,17 @@ static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
 
 /* ---- tiles of wgmma ---- */
 
+/*
+ * Tokens of the widest tile. With e4m3, sums of a stage of wgmma need registers beside the tile's
+ * sums, and so do operands of mma.sync where a chip multiplies e4m3 as f16.
+ */
+static uint32_t most_tile_m(const ptxgen_w8a8_plan *p)
+{
+    bool halved =
+        p->spec.codes == PTXGEN_W8A8_E4M3 && p->target.ptx.sm >= 90 && p->target.ptx.sm < 120;
+    return halved ? MOST_TILE_M / 2 : MOST_TILE_M;
+}
+
 static bool has_clusters(const ptxgen_w8a8_plan *p)
 {
     return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
@@ -215,8 +252,9 @@ static uint32_t most_n_of(const ptxgen_tile *v)
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    return w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES && !v->fused &&
-           v->cluster == 1;
+    bool has_room = v->tile_m <= most_tile_m(p); /* for the sums of a stage, in registers */
+    return has_room && w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES &&
+           !v->fused && v->cluster == 1;
 }
 
 /* Warpgroups have all tokens and few features each, so that all end the tile soon. */
@@ -230,8 +268,10 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
-    return !(v->wk & (v->wk - 1)) && v->tile_m >= LEAST_WGMMA_M && v->tile_n <= MAX_TILE_N &&
-           fill_stages(p, v);
+    uint32_t most_blocks =
+        p->spec.codes == PTXGEN_W8A8_E4M3 ? W8A8_MOST_BLOCKS * 64 / v->tile_m : v->wk;
+    return !(v->wk & (v->wk - 1)) && v->wk <= most_blocks && v->tile_m >= LEAST_WGMMA_M &&
+           v->tile_n <= MAX_TILE_N && fill_stages(p, v);
 }
 
 /* Otherwise a warpgroup has 64 features, and all of few tokens or half of many. */
@@ -414,6 +454,13 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
     p->spec = with_defaults(&p->spec);
     p->spec.w_stride = w8a8_w_stride(&p->spec);
     p->copy_bytes = copy_bytes(&p->spec);
+    const ptx_target *t = &p->target.ptx;
+    bool has_e4m3 = t->sm >= 89 && (!t->max_ptx || t->max_ptx >= 84);
+    if (p->spec.codes == PTXGEN_W8A8_E4M3 && !has_e4m3)
+        return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
+                           "w8a8: products of e4m3 codes need sm_89 and PTX 8.4; the target is "
+                           "sm_%u with PTX %u.%u (0.0: any)",
+                           t->sm, t->max_ptx / 10, t->max_ptx % 10);
     uint32_t served = 0;
     ptxgen_tile v;
     if (choose_fused(p, &v)) {
@@ -421,7 +468,7 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
         if (served >= p->spec.min_m)
             gemm_add(&w8a8_planner, p, &v);
     }
-    for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2) {
+    for (uint32_t tokens = LEAST_TILE_M; tokens <= most_tile_m(p); tokens *= 2) {
         if (p->spec.max_m && served >= p->spec.max_m)
             break;
         bool serves = tokens >= p->spec.min_m || tokens >= MOST_TILE_M / 2;

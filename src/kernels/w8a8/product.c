@@ -166,7 +166,7 @@ static void rotate(struct product *q, ptx_u32 left, struct gemm_operand *o)
     ptx_sub_u64_to(k, o->from, o->from, ptx_cvt_u64_u32(k, back));
     if (gemm_operand_has_tail(o))
         ptx_sub_u32_to(k, o->offset, o->offset, back);
-    if (o == &q->w.operand && w8a8_copy_bytes(q->plan, q->v) < GEMM_CHUNK_BYTES)
+    if (o == &q->w.operand && w8a8_copies_pieces(q->plan, q->v))
         ptx_add_s32_to(k, q->w.left, q->w.left, ptx_u32_as_s32(back));
 }
 

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The w8a8 layer on the host, with the same operations as the kernels, so that outputs agree in
- * every bit. Integers are exact; every other operation is rounded in the work type, in the order
- * that the header states.
+ * The w8a8 layer on the host, with the same operations as the kernels. Codes agree in every bit,
+ * and so do outputs where codes are s8: integers are exact, and every other operation is rounded in
+ * the work type, in the order that the header states.
+ *
+ * With e4m3 codes a kernel's sums are not exact. Products are; but a tensor core cuts all that it
+ * adds at u·2^E, where 2^E is the exponent of the largest of it, and then its result. wgmma and
+ * mma.sync of sm_89 have u = 2⁻¹³; other chips' mma.sync, which multiplies e4m3 as f16, has 2⁻²⁴
+ * or less (Khattak and Mikaitis, arXiv 2512.07004). A tensor core adds 32 products to a sum, in one
+ * step or in two of 16, which are at most CUTS = 36 cuts. Its sums start from 0 for each 128 of K
+ * of wgmma, and for each mma.sync. With M the largest magnitude among a step's products and the sum
+ * before, in and after the step,
+ *
+ *     |error of a step| ≤ 36·u·M·(1 + 2⁻⁴)
+ *
+ * where 2⁻⁴ covers what the errors of the stage add to M. Sums of stages are added in f32: at most
+ * K/32 additions, and as many as there are warps and CTAs along K.
+ *
+ * The spread counts each cut as uniform: its mean square is (u·M)²/3. Cuts have the sign of what
+ * they cut: those of products of both signs cancel, and those of sums, at most SUM_CUTS = 4 in a
+ * step, make the kernel's sum smaller by up to u/2 of the sum on average.
  */
 #include "quantise.h"
 
+#include "../bound.h"
+#include "../linear.h"
+
+#include <float.h>
+#include <stdlib.h>
 #include <string.h>
 
 static ptxgen_status check(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
@@ -91,7 +113,8 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
     if (status != PTXGEN_OK)
         return status;
     bool by_default = !s->q_min && !s->q_max;
-    int q_min = by_default ? -127 : s->q_min, q_max = by_default ? 127 : s->q_max;
+    int most = s->codes == PTXGEN_W8A8_E4M3 ? W8A8_E4M3_MAX : 127;
+    int q_min = by_default ? -most : s->q_min, q_max = by_default ? most : s->q_max;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     size_t first = m * (o->x_stride ? o->x_stride : s->k);
     struct range range = find_range(s, o->x, first);
@@ -106,7 +129,7 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
         return status;
     for (uint32_t i = 0; i < s->k; i++) {
         double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
-        codes[i] = w8a8_code(work, x, token->scale, token->zero, q_min, q_max);
+        codes[i] = w8a8_code(s->codes, work, x, token->scale, token->zero, q_min, q_max);
     }
     return PTXGEN_OK;
 }
@@ -138,18 +161,29 @@ static double dequantise_f64(int32_t acc, double scale, double w_scale, const do
     return bias ? y + *bias : y;
 }
 
+static ptxgen_status check_features(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
+                                    uint32_t first_n, uint32_t count, ptxgen_error *err)
+{
+    ptxgen_status status = check(s, o, err);
+    if (status == PTXGEN_OK && (first_n > s->n || count > s->n - first_n))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: features %u to %llu of N = %u", first_n,
+                           (unsigned long long)first_n + count, s->n);
+    return status;
+}
+
 ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
                                     const int8_t *codes, const ptxgen_w8a8_token *token,
                                     uint32_t first_n, uint32_t count, void *y, int32_t *acc,
                                     ptxgen_error *err)
 {
-    ptxgen_status status = check(s, o, err);
+    ptxgen_status status = check_features(s, o, first_n, count, err);
     if (status != PTXGEN_OK)
         return status;
-    if (first_n > s->n || count > s->n - first_n)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: features %u to %llu of N = %u", first_n,
-                           (unsigned long long)first_n + count, s->n);
+    if (s->codes == PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: sums of e4m3 codes are not exact; "
+                           "ptxgen_w8a8_reference_bound says how far y may be off");
     for (uint32_t i = 0; i < count; i++) {
         size_t n = (size_t)first_n + i;
         int32_t sum = dot(codes, token->zero, o->w + n * w8a8_w_stride(s), s->k);
@@ -166,5 +200,144 @@ ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8
         if (acc)
             acc[i] = sum;
     }
+    return PTXGEN_OK;
+}
+
+/* ---- outputs of e4m3 codes, with their bound ---- */
+
+enum { STEP = 32, CUTS = 36, SUM_CUTS = 4 };
+
+static const double unit_f32 = 0x1p-24;
+
+/* How a plan's kernel for m tokens sums: products from 0 on, and where tensor cores cut. */
+struct summing {
+    uint32_t stage;
+    double cut;
+};
+
+/* A sum of products on its way through the steps of a tensor core. */
+struct sum {
+    double sum, magnitude, error;
+    double start;       /* the sum when the stage began */
+    double least, most; /* of the sum since K began */
+    double drift;       /* how much smaller cuts make the sum, at most, on average */
+    struct spread spread;
+};
+
+/* Adds some products of a step; returns the largest magnitude among them and the stage's sum. */
+static double add_products(struct sum *s, const double *x, const double *w, uint32_t count)
+{
+    double largest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double product = x[i] * w[i], size = fabs(product);
+        s->sum += product;
+        s->magnitude += size;
+        largest = size > largest ? size : largest;
+    }
+    return fmax(largest, fabs(s->sum - s->start));
+}
+
+static void add_step(const struct summing *how, struct sum *s, const double *x, const double *w,
+                     uint32_t count)
+{
+    uint32_t half = count < STEP / 2 ? count : STEP / 2;
+    double sum = s->sum, size = s->magnitude, before = fabs(sum - s->start);
+    double low = add_products(s, x, w, half);
+    double high = add_products(s, x + half, w + half, count - half);
+    double cut = how->cut * fmax(before, fmax(low, high));
+    s->error += CUTS * cut * (1 + 0x1p-4);
+    size = s->magnitude - size;
+    s->drift += size > 0 ? (s->sum - sum) / size * STEP / 2 * cut : 0;
+    s->drift += SUM_CUTS / 2 * how->cut * (s->sum - s->start);
+    s->least = fmin(s->least, s->sum);
+    s->most = fmax(s->most, s->sum);
+    double far = fmax(s->sum - s->least, s->most - s->sum);
+    s->spread.variance += CUTS / 3.0 * cut * cut + spread_of_rounding(far * far);
+}
+
+static struct sum sum_of(const struct summing *how, const double *x, const double *w, uint32_t k)
+{
+    enum { ENDS = 64 /* warps and CTAs along K */ };
+    struct sum s = {.sum = 0};
+    for (uint32_t first = 0; first < k; first += STEP) {
+        if (first % how->stage == 0)
+            s.start = s.sum;
+        add_step(how, &s, x + first, w + first, k - first < STEP ? k - first : STEP);
+    }
+    s.error += ptxgen_bound_factor((double)k / STEP + ENDS, unit_f32) * s.magnitude;
+    s.spread.below = fmax(s.drift, 0);
+    s.spread.above = fmax(-s.drift, 0);
+    return s;
+}
+
+/* (sum · sx) · sw + bias, where each product may also lose 2⁻¹⁵⁰ to underflow. */
+static struct linear_result finish(const ptxgen_w8a8_spec *s, const struct sum *sum, double sx,
+                                   double sw, const float *bias)
+{
+    const struct linear_output how = {.type = (ptxgen_element)s->y_type, .terms = s->k};
+    const struct spread exact = {.below = 0};
+    double once = sum->sum * sx, lost = 0x1p-150 * (sw + 1);
+    struct spread spread = spread_multiply(&sum->spread, sum->sum, &exact, sx);
+    spread = spread_multiply(&spread, once, &exact, sw);
+    double rounded = ptxgen_bound_factor(2, unit_f32) * (fabs(sum->sum) + sum->error);
+    struct linear_estimate e = {.value = once * sw,
+                                .error = (sum->error + rounded) * sx * sw + lost,
+                                .magnitude = sum->magnitude * sx * sw,
+                                .spread = spread};
+    spread_widen(&e.spread, lost);
+    bool in_range = (fabs(sum->sum) + sum->error) * sx < FLT_MAX;
+    return linear_finish(&how, e, bias, NULL, in_range || isnan(sum->sum * sx));
+}
+
+static struct summing summing_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
+{
+    bool wgmma = w8a8_is_wgmma(v);
+    return (struct summing){.stage = wgmma ? W8A8_BLOCK : STEP,
+                            .cut = wgmma || plan->target.ptx.sm == 89 ? 0x1p-13 : 0x1p-24};
+}
+
+ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
+                                          const ptxgen_w8a8_operands *o, const int8_t *codes,
+                                          const ptxgen_w8a8_token *token, uint32_t first_n,
+                                          uint32_t count, double *y, double *bound,
+                                          ptxgen_spread *spread, ptxgen_error *err)
+{
+    if (!w8a8_is_plan(plan) || !codes || !token || !y || !bound)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: a plan that was made, codes, a token, y and bound must be given");
+    const ptxgen_w8a8_spec *s = &plan->spec;
+    ptxgen_status status = check_features(s, o, first_n, count, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const ptxgen_tile *v = ptxgen_w8a8_choose(plan, o->m);
+    if (!v)
+        return gemm_refuse_m(&w8a8_planner, plan, o->m, err);
+    if (s->codes != PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "w8a8: outputs of s8 codes have no bound; ptxgen_w8a8_reference computes "
+            "their bits");
+    double *x = calloc(s->k, 2 * sizeof *x), *w = x + s->k, values[256];
+    if (!x)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                           "w8a8: no memory for two rows of %u numbers", s->k);
+    const struct summing how = summing_of(plan, v);
+    for (uint32_t i = 0; i < 256; i++)
+        values[i] = w8a8_e4m3_value((uint8_t)i);
+    for (uint32_t i = 0; i < s->k; i++)
+        x[i] = values[(uint8_t)codes[i]];
+    for (uint32_t i = 0; i < count; i++) {
+        size_t n = (size_t)first_n + i;
+        for (uint32_t j = 0; j < s->k; j++)
+            w[j] = values[(uint8_t)o->w[n * w8a8_w_stride(s) + j]];
+        struct sum sum = sum_of(&how, x, w, s->k);
+        struct linear_result r = finish(s, &sum, token->scale, ((const float *)o->w_scale)[n],
+                                        s->bias ? (const float *)o->bias + n : NULL);
+        y[i] = r.y;
+        bound[i] = r.bound;
+        if (spread)
+            spread[i] = r.spread;
+    }
+    free(x);
     return PTXGEN_OK;
 }

@@ -2,13 +2,13 @@
 /*
  * Copies of stages from global to shared memory by cp.async, in the layout of operand.h: first the
  * rows of w, then the codes of the tokens. Rows of w start at multiples of 16, 8 or 4 bytes, and
- * are copied in pieces of as many bytes.
+ * are copied in pieces of as many bytes, or in whole chunks of 16 bytes.
  */
 #include "emit.h"
 
-static bool is_aligned(const struct product *q)
+static bool is_in_chunks(const struct product *q)
 {
-    return w8a8_copy_bytes(q->plan, q->v) == GEMM_CHUNK_BYTES;
+    return !w8a8_copies_pieces(q->plan, q->v);
 }
 
 struct feature_block w8a8_find_block(struct product *q, ptx_u32 block)
@@ -43,7 +43,7 @@ void w8a8_begin_weights(struct product *q)
     o->row_bytes = (q->spec->k + 15) / 16 * 16;
     o->as_a = true;
     gemm_operand_begin(q->g.k, &q->g.at, U64(w8a8_read_stride(q->plan, q->v)), o);
-    if (!is_aligned(q))
+    if (!is_in_chunks(q))
         q->w.left = ptx_mov_s32(q->g.k, S32(0));
 }
 
@@ -53,7 +53,7 @@ void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
     struct feature_block b = w8a8_find_block(q, block);
     ptx_u32 end = ptx_add_u32(k, b.first, b.count);
     gemm_operand_locate(k, &q->w.operand, q->address[W8A8_W], b.first, end, stage);
-    if (!is_aligned(q)) {
+    if (!is_in_chunks(q)) {
         ptx_u32 column = ptx_mad_lo_u32(k, stage, U32(w8a8_depth(q->v)), q->w.operand.column);
         ptx_s32 all = ptx_mov_s32(k, S32((int32_t)q->spec->k));
         ptx_sub_s32_to(k, q->w.left, all, ptx_u32_as_s32(column));
@@ -74,7 +74,8 @@ static uint32_t patterns(const struct gemm_operand *o)
 }
 
 /*
- * Copies a chunk of 16 bytes in pieces of 8 or 4; bytes past K or past the last row become zeros.
+ * Copies a chunk of 16 bytes in pieces of 16, 8 or 4; bytes past K or past the last row become
+ * zeros.
  */
 static void copy_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
 {
@@ -126,7 +127,7 @@ static void copy_unaligned(struct product *q, ptx_u32 slot)
 
 void w8a8_issue_weights(struct product *q, ptx_u32 slot)
 {
-    if (is_aligned(q))
+    if (is_in_chunks(q))
         gemm_operand_issue(q->g.k, &q->w.operand, slot);
     else
         copy_unaligned(q, slot);

@@ -24,7 +24,7 @@
 #include "../gemm/wgmma.h"
 #include "emit.h"
 
-enum { STEPS = W8A8_BLOCK / 32, WARPGROUP_ROWS = 64, DEEP_RING = 8 };
+enum { WARPGROUP_ROWS = 64, DEEP_RING = 8 };
 
 /* ---- sending ---- */
 
@@ -251,40 +251,64 @@ static void produce(struct gemm *g)
 
 /* ---- multiplying ---- */
 
-/*
- * A slot is released when its products have completed, while those of later stages are in flight.
- */
-static void multiply(struct gemm *g, const struct gemm_part *part)
+/* Issues the products of the stage at the ring's place. */
+static void issue_products(struct product *q, const struct gemm_part *part)
 {
-    struct product *q = w8a8_of(g);
-    ptx_u32 stage = part->walk.stage, first = part->first;
     ptx_kernel *k = q->g.k;
     ptx_u64 w = gemm_wgmma_descriptor(k, ptx_add_u32(k, q->g.read.slot, q->w_at));
     ptx_u64 codes = gemm_wgmma_descriptor(k, ptx_add_u32(k, q->g.read.slot, q->codes_at));
     bool tokens = w8a8_tokens_are_m(q->v);
     ptx_u64 a_of = tokens ? codes : w, b_of = tokens ? w : codes;
-    uint32_t steps = q->v->wk * STEPS;
+    uint32_t steps = q->v->wk * W8A8_STEPS;
     uint32_t columns = tokens ? w8a8_group_features(q->v) : w8a8_group_tokens(q->v);
-    ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products overwrite the sums */
+    ptx_pred later = ptx_setp_ne_u32(k, part->walk.stage,
+                                     part->first); /* the first products overwrite the sums */
     ptx_wgmma_fence(k);
     uint32_t a_block = tokens ? q->codes_block : q->w_block;
     uint32_t b_block = tokens ? q->w_block : q->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
-        uint32_t block = i / STEPS, step = i % STEPS * 32;
-        ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step);
-        ptx_u64 b = gemm_wgmma_advance(k, b_of, block * b_block + step);
-        w8a8_wgmma(q, i, columns, a, b, later);
+        uint32_t block = i / W8A8_STEPS, step = i % W8A8_STEPS;
+        ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step * 32);
+        ptx_u64 b = gemm_wgmma_advance(k, b_of, block * b_block + step * 32);
+        w8a8_wgmma(q, block, step, columns, a, b, later);
     }
     ptx_wgmma_commit_group(k);
-    w8a8_end_wgmma_stage(q);
-    ptx_u32 done = ptx_add_u32(k, first, U32(q->lag));
+}
+
+/* Moves to the next stage, and waits for it; the place before is held. */
+static void next_stage(struct product *q)
+{
+    gemm_ring_next(q->g.k, &q->g.ring, &q->g.read, q->g.held[0], q->g.to_read);
+    if (q->g.ring.has_side)
+        gemm_ring_side_wait(q->g.k, &q->g.ring, &q->g.read);
+}
+
+/* A slot is released when its products have completed, while those of later stages are in flight.
+ */
+static void keep_in_flight(struct product *q, const struct gemm_part *part)
+{
+    ptx_kernel *k = q->g.k;
+    ptx_wgmma_wait_group(k, (int)q->lag);
+    ptx_u32 done = ptx_add_u32(k, part->first, U32(q->lag));
     gemm_ring_release(k, &q->g.ring, q->g.held[q->lag - 1],
-                      ptx_setp_bool_ge_u32(k, stage, done, q->g.releases));
+                      ptx_setp_bool_ge_u32(k, part->walk.stage, done, q->g.releases));
     if (q->lag > 1)
         ptx_mov_u32_to(k, q->g.held[1], q->g.held[0]);
-    gemm_ring_next(k, &q->g.ring, &q->g.read, q->g.held[0], q->g.to_read);
-    if (q->g.ring.has_side)
-        gemm_ring_side_wait(k, &q->g.ring, &q->g.read);
+    next_stage(q);
+}
+
+static void multiply(struct gemm *g, const struct gemm_part *part)
+{
+    struct product *q = w8a8_of(g);
+    issue_products(q, part);
+    if (w8a8_sums_are_integers(q->spec)) {
+        keep_in_flight(q, part);
+        return;
+    }
+    next_stage(q);
+    ptx_wgmma_wait_group(g->k, 0);
+    w8a8_add_blocks(q);
+    gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
 }
 
 /* All slots that are held are released, for the next tile. */
@@ -382,7 +406,7 @@ static void begin_consumer(struct gemm *g)
     find_operands(q);
     g->releases = gemm_ring_releasers(k, &g->ring, &g->at);
     g->read = gemm_ring_first(k, &g->ring, false);
-    for (uint32_t i = 0; i < q->lag; i++)
+    for (uint32_t i = 0; i < q->lag || i == 0; i++)
         g->held[i] = ptx_mov_u32(k, g->read.barrier);
     g->to_read = ptx_sub_u32(k, ptx_sub_u32(k, g->end, g->first), U32(1));
     q->always = ptx_setp_eq_u32(k, g->m, g->m);
@@ -414,7 +438,8 @@ static void begin(struct gemm *g)
     q->w_block = w8a8_stage_features(q->spec, q->v) * W8A8_BLOCK;
     q->codes_block = q->v->tile_m * W8A8_BLOCK;
     q->codes_offset = q->v->wk * q->w_block;
-    q->lag = q->v->stages < DEEP_RING ? 1 : GEMM_MOST_LAG;
+    if (w8a8_sums_are_integers(q->spec))
+        q->lag = q->v->stages < DEEP_RING ? 1 : GEMM_MOST_LAG;
     g->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                  .users = w8a8_consumer_threads(q->v) / 32,
