@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emitted text: what it declares, that it is the same each time, that ptxas takes it. */
+/*
+ * Which launches a plan makes of its tiles, and what is in their text; what all products' entries are
+ * held to is in tests/kernels/test_entries.c.
+ */
 #include "specs.h"
 #include "tests/emitted.h"
-#include "tests/share.h"
 
 #include <stdlib.h>
 
@@ -37,63 +39,6 @@ static const ptxgen_marlin_spec specs[] = {
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
-static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **state)
-{
-    (void)state;
-    for (int t = 0; t < TARGETS; t++)
-        for (int s = 0; s < SPECS; s++) {
-            ptxgen_marlin_plan plan = plan_of(&specs[s], target_names[t]);
-            ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
-            ptx_kernel_info info;
-            assert_int_equal(ptxgen_marlin_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
-            assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
-            for (uint32_t i = 0; i < plan.variant_count; i++) {
-                const ptxgen_tile *v = &plan.variants[i];
-                uint32_t senders = v->kind == PTXGEN_WGMMA  ? 128
-                                   : v->kind != PTXGEN_BULK ? 0
-                                   : v->wn >= 4                    ? 64
-                                                                   : 32;
-                assert_declares(module, i,
-                                (struct declared){.name = ptxgen_marlin_entry(v),
-                                                  .threads = 32 * v->wn * v->wk + senders,
-                                                  .shared_bytes = v->shared_bytes,
-                                                  .dynamic_shared_bytes = v->dynamic_shared_bytes});
-                assert_true(v->shared_bytes <= plan.target.shared_per_cta);
-            }
-            assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
-            assert_string_equal(info.name, "marlin_gather");
-            ptx_module_destroy(module);
-        }
-}
-
-static void equal_plans_give_equal_text(void **state)
-{
-    (void)state;
-    for (int s = 0; s < SPECS; s++) {
-        ptxgen_marlin_plan plan = plan_of(&specs[s], "sm_90");
-        char *first = text_of(&plan, ~0u);
-        for (int i = 0; i < test_share(20); i++) {
-            char *again = text_of(&plan, ~0u);
-            assert_string_equal(first, again);
-            free(again);
-        }
-        free(first);
-    }
-}
-
-static void the_text_of_a_tile_is_below_150_kb(void **state)
-{
-    (void)state;
-    for (int s = 0; s < SPECS; s++) {
-        ptxgen_marlin_plan plan = plan_of(&specs[s], "sm_90");
-        for (uint32_t i = 0; i < plan.variant_count; i++) {
-            char *text = text_of(&plan, 1u << i);
-            assert_true(strlen(text) < 150 * 1000);
-            free(text);
-        }
-    }
-}
-
 /* Else a launch that overlaps would not wait for what it reads. */
 static void entries_wait_for_the_kernel_ahead_from_sm_90_on(void **state)
 {
@@ -107,29 +52,6 @@ static void entries_wait_for_the_kernel_ahead_from_sm_90_on(void **state)
         assert_int_equal(waits, plan.target.ptx.sm >= 90 ? plan.variant_count + 1 : 0);
         free(text);
     }
-}
-
-/*
- * ptxas needs no more than a CTA has, and no other shared memory than the plan says. How many of
- * the plan's variants have this entry.
- */
-static uint32_t compare_report(const ptxgen_marlin_plan *plan, const struct assembled_entry *r)
-{
-    enum { REGISTERS = 65536, GRANULE = 8 };
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < plan->variant_count; i++) {
-        const ptxgen_tile *v = &plan->variants[i];
-        if (strcmp(r->name, ptxgen_marlin_entry(v)) != 0)
-            continue;
-        unsigned each = (r->registers + GRANULE - 1) / GRANULE * GRANULE;
-        assert_in_range(each, 16, 255 + 1);
-        if (each * 32 * v->wn * v->wk * v->ctas > REGISTERS)
-            fail_msg("%s: %u registers of %u threads", r->name, r->registers, 32 * v->wn * v->wk);
-        assert_int_equal(r->static_shared_bytes + v->dynamic_shared_bytes, v->shared_bytes);
-        found++;
-    }
-    assert_int_equal(r->stack_bytes, 0);
-    return found;
 }
 
 /* The registers of two slices take turns: those of the slice before the last are written anew. */
@@ -148,30 +70,6 @@ static void one_group_of_wgmma_at_most_is_under_way_after_a_wait(void **state)
         assert_true(waits > 0);
         free(text);
     }
-}
-
-static void assemble(const ptxgen_marlin_plan *plan, const char *target_name)
-{
-    char *text = text_of(plan, ~0u);
-    struct assembled a = assert_assembles_without_spills(text, target_name);
-    free(text);
-    assert_int_equal(a.count, plan->variant_count + 1);
-    uint32_t found = 0;
-    for (size_t i = 0; i < a.count; i++)
-        found += compare_report(plan, &a.entries[i]);
-    assert_int_equal(found, plan->variant_count);
-}
-
-static void text_assembles_without_spills_for_every_target(void **state)
-{
-    (void)state;
-    skip_without_ptxas();
-    for (int t = 0; t < TARGETS; t++)
-        for (int s = 0; s < SPECS; s++) {
-            ptxgen_marlin_plan plan = plan_of(&specs[s], target_names[t]);
-            if (test_in_share(t * SPECS + s))
-                assemble(&plan, target_names[t]);
-        }
 }
 
 static void wide_matrices_with_up_to_192_rows_have_less_than_32_computed_for_nothing(void **state)
@@ -220,40 +118,14 @@ static void a_tile_of_the_callers_choice_is_the_only_one(void **state)
     ptx_module_destroy(module);
 }
 
-static void tiles_that_no_cta_holds_are_refused(void **state)
-{
-    (void)state;
-    const struct {
-        ptxgen_tile tile;
-        const char *words;
-    } cases[] = {
-        {{.tile_m = 24, .warp_n = 64, .wn = 1, .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "tile_m is 24"},
-        {{.tile_m = 8, .warp_n = 16, .wn = 1, .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "warp_n is 16"},
-        {{.tile_m = 8, .warp_n = 64, .wn = 8, .wk = 8, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "1024 threads"},
-        {{.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 1, .stages = 2, .steps = 1, .ctas = 1, .pass_m = 8}, "stages is 2"},
-        {{.tile_m = 8, .warp_n = 64, .wn = 4, .wk = 4, .stages = 16, .steps = 4, .ctas = 1, .pass_m = 8}, "shared memory"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_86");
-        ptxgen_error err = {0};
-        assert_int_not_equal(ptxgen_marlin_use_tile(&plan, &cases[i].tile, &err), PTXGEN_OK);
-        assert_says(&err, cases[i].words);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
-        cmocka_unit_test(equal_plans_give_equal_text),
-        cmocka_unit_test(the_text_of_a_tile_is_below_150_kb),
         cmocka_unit_test(entries_wait_for_the_kernel_ahead_from_sm_90_on),
         cmocka_unit_test(one_group_of_wgmma_at_most_is_under_way_after_a_wait),
         cmocka_unit_test(wide_matrices_with_up_to_192_rows_have_less_than_32_computed_for_nothing),
-        cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(groups_of_32_have_tiles_of_their_own_for_few_rows),
         cmocka_unit_test(a_tile_of_the_callers_choice_is_the_only_one),
-        cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emitted text: what it declares, that it is the same each time, that ptxas takes it. */
+/*
+ * Which launches a plan makes of its tiles, and what is in their text; what all products' entries are
+ * held to is in tests/kernels/test_entries.c.
+ */
 #include "tests/emitted.h"
-#include "tests/share.h"
 #include "tests/status.h"
 
 #include <ptxgen/sparse24.h>
@@ -9,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"};
-enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 /* Whole blocks, and tails of everything with all of the epilogue. */
 static const ptxgen_sparse24_spec specs[] = {
@@ -42,47 +41,6 @@ static char *text_of(const ptxgen_sparse24_plan *plan, uint32_t variants)
     return text_of_module(module, ptxgen_sparse24_emit(plan, variants, module, &err), &err);
 }
 
-static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **state)
-{
-    (void)state;
-    for (int t = 0; t < TARGETS; t++)
-        for (int s = 0; s < SPECS; s++) {
-            ptxgen_sparse24_plan plan = plan_of(&specs[s], target_names[t], 0);
-            ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
-            ptx_kernel_info info;
-            assert_int_equal(ptxgen_sparse24_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
-            assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
-            for (uint32_t i = 0; i < plan.variant_count; i++) {
-                const ptxgen_tile *v = &plan.variants[i];
-                assert_declares(
-                    module, i,
-                    (struct declared){.name = ptxgen_sparse24_entry(v),
-                                      .threads = 32 * (v->wn * v->wm * v->wk + (v->kind ? 4 : 0)),
-                                      .shared_bytes = v->shared_bytes,
-                                      .dynamic_shared_bytes = v->dynamic_shared_bytes});
-                assert_true(v->shared_bytes <= plan.target.shared_per_cta);
-            }
-            assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
-            assert_string_equal(info.name, "sparse24_align");
-            ptx_module_destroy(module);
-        }
-}
-
-static void equal_plans_give_equal_text_below_100_kb_a_tile(void **state)
-{
-    (void)state;
-    for (int s = 0; s < SPECS; s++) {
-        ptxgen_sparse24_plan plan = plan_of(&specs[s], "sm_90", 0);
-        for (uint32_t i = 0; i < plan.variant_count; i++) {
-            char *first = text_of(&plan, 1u << i), *again = text_of(&plan, 1u << i);
-            assert_string_equal(first, again);
-            assert_true(strlen(first) < 100 * 1000);
-            free(first);
-            free(again);
-        }
-    }
-}
-
 static void metadata_is_announced_as_ordered_where_the_ptx_version_allows(void **state)
 {
     (void)state;
@@ -95,28 +53,6 @@ static void metadata_is_announced_as_ordered_where_the_ptx_version_allows(void *
             free(text);
         }
 }
-
-static void assemble(const ptxgen_sparse24_plan *plan, const char *target_name)
-{
-    char *text = text_of(plan, ~0u);
-    struct assembled a = assert_assembles_without_spills(text, target_name);
-    assert_int_equal(a.count, plan->variant_count + 1);
-    free(text);
-}
-
-static void text_assembles_without_spills_for_every_target(void **state)
-{
-    (void)state;
-    skip_without_ptxas();
-    for (int t = 0; t < TARGETS; t++)
-        for (int s = 0; s < SPECS; s++) {
-            ptxgen_sparse24_plan plan = plan_of(&specs[s], target_names[t], 0);
-            if (test_in_share(t * SPECS + s))
-                assemble(&plan, target_names[t]);
-        }
-}
-
-/* ---- what is refused ---- */
 
 static unsigned count_of(const char *text, const char *what)
 {
@@ -150,64 +86,6 @@ static void weights_of_bulk_copies_leave_the_l2_first(void **state)
         checked++;
     }
     assert_true(checked > 0);
-}
-
-static void specs_that_cannot_be_done_are_refused_by_name(void **state)
-{
-    (void)state;
-    const struct {
-        ptxgen_sparse24_spec spec;
-        const char *words;
-    } cases[] = {
-        {{.n = 8, .k = 12, .type = 1, .y_type = 1}, "K = 12 is not a multiple of 8"},
-        {{.n = 0, .k = 8, .type = 1, .y_type = 1}, "N = 0"},
-        {{.n = 8, .k = 8, .type = 4, .y_type = 1}, "the type 4"},
-        {{.n = 8, .k = 8, .type = 0, .y_type = 1}, "output type 1 is not that of x"},
-        {{.n = 8, .k = 8, .type = 0, .tier = 2}, "tier 2 does not have the type f32"},
-        {{.n = 8, .k = 8, .type = 3, .y_type = 1, .tier = 1}, "tier 1 does not have the type s8"},
-        {{.n = 8, .k = 8, .type = 1, .y_type = 1, .tier = 3}, "the tier 3"},
-        {{.n = 8, .k = 8, .type = 1, .y_type = 2}, "output type 2 is not that of x"},
-        {{.n = 8, .k = 8, .type = 3, .y_type = 0}, "output type 0"},
-        {{.n = 8, .k = 262152, .type = 3, .y_type = 1}, "can overflow s32"},
-        {{.n = 8, .k = 8, .type = 1, .y_type = 1, .activation = 5}, "5 is not an activation"},
-        {{.n = 8, .k = 8, .type = 1, .y_type = 1, .bias = 2}, "bias is 2"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ptxgen_target target = target_of("sm_90");
-        ptxgen_sparse24_plan plan;
-        ptxgen_error err = {0};
-        assert_int_not_equal(ptxgen_sparse24_make_plan(&cases[i].spec, &target, &plan, &err),
-                             PTXGEN_OK);
-        assert_says(&err, cases[i].words);
-    }
-}
-
-static void tiles_that_no_cta_holds_are_refused(void **state)
-{
-    (void)state;
-    const struct {
-        ptxgen_tile tile;
-        const char *words;
-    } cases[] = {
-        {{.tile_m = 24, .wn = 1, .wm = 1, .wk = 1, .stages = 3, .pass_m = 8}, "tile_m is 24"},
-        {{.tile_m = 8, .wn = 8, .wm = 1, .wk = 8, .stages = 3, .pass_m = 8}, "the 16 of a CTA"},
-        {{.tile_m = 8, .wn = 1, .wm = 1, .wk = 1, .stages = 2, .pass_m = 8}, "stages is 2"},
-        {{.tile_m = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 3, .pass_m = 8}, "shared memory"},
-        {{.tile_m = 8, .wn = 1, .wm = 1, .wk = 1, .stages = 3, .pass_m = 16}, "pass_m is 16"},
-        {{.kind = 1, .tile_m = 64, .wn = 8, .wm = 1, .wk = 1, .pass_m = 16}, "wgmma.sp needs sm_90a"},
-        {{.kind = 1, .tile_m = 64, .wn = 6, .wm = 1, .wk = 1, .pass_m = 16}, "wn is 6"},
-        {{.kind = 1, .tile_m = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2, .pass_m = 16}, "wk is 2"},
-        {{.kind = 1, .tile_m = 64, .wn = 4, .wm = 1, .wk = 1, .cluster = 4, .pass_m = 16},
-         "cluster is 4"},
-        {{.kind = 1, .tile_m = 64, .wn = 4, .wm = 1, .wk = 1, .cluster = 2, .pass_m = 64},
-         "pass_m is 64"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);
-        ptxgen_error err = {0};
-        assert_int_not_equal(ptxgen_sparse24_use_tile(&plan, &cases[i].tile, &err), PTXGEN_OK);
-        assert_says(&err, cases[i].words);
-    }
 }
 
 /* A cluster that divides K has one tile of wgmma: at its end it waits for its senders, too. */
@@ -294,13 +172,8 @@ static void a_plan_explains_the_tiles_of_a_launch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
-        cmocka_unit_test(equal_plans_give_equal_text_below_100_kb_a_tile),
         cmocka_unit_test(metadata_is_announced_as_ordered_where_the_ptx_version_allows),
-        cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(weights_of_bulk_copies_leave_the_l2_first),
-        cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
-        cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
         cmocka_unit_test(clusters_of_wgmma_get_no_second_tile),
         cmocka_unit_test(one_row_of_tiles_is_whole_where_it_keeps_memory_busy),
         cmocka_unit_test(a_plan_explains_the_tiles_of_a_launch),
