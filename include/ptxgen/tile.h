@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * The tile of a matrix product y = x·wᵀ: what one entry of a module computes at a time, and how a
- * CTA divides that among its warps. The variants of a plan are tiles, whatever its family; the
- * family's header says which members its tiles use and what they may be. The others are 0.
+ * CTA divides that among its warps. The variants of the plans of dense, marlin, sparse24 and w8a8
+ * are tiles; a family's header says which members its tiles use and what they may be. The others
+ * are 0, and a tile of the caller's choice in which they are not is refused.
  *
  *                     N: tile_n features
  *                   ┌─────────┬─────────┐

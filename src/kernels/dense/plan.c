@@ -286,6 +286,7 @@ const struct gemm_planner dense_planner = {
                  .pass_m = 16,
                  .cluster = 1,
                  .split = 1},
+    .unused = {"steps", "blocks_n", "fused"},
     .most_kind = PTXGEN_BULK,
     .least_stages = 3,
     .most_stages = {8, 8, 8},

@@ -182,6 +182,11 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
     };
     ptxgen_status status =
         plan_check_numbers(p->family, numbers, sizeof numbers / sizeof *numbers, err);
+    for (int i = 0; status == PTXGEN_OK && p->unused[i]; i++) {
+        const struct plan_number none = {p->unused[i], *ptxgen_tile_member(&t, p->unused[i]), 0, 0,
+                                         false};
+        status = plan_check_numbers(p->family, &none, 1, err);
+    }
     complete(p, &t);
     if (status == PTXGEN_OK)
         status = p->check_tile(plan, &t, err);

@@ -58,6 +58,7 @@ struct gemm_planner {
     ptxgen_status (*choose_tiles)(void *plan, ptxgen_error *err);
 
     ptxgen_tile defaults;                  /* what a tile's member is where it is 0 */
+    const char *unused[8];                 /* members that the family's tiles do not have */
     uint32_t most_kind;                    /* ptxgen_tile_kind */
     uint32_t least_stages;                 /* of any tile */
     uint32_t most_stages[PTXGEN_BULK + 1]; /* that the driver chooses, by kind */
@@ -79,8 +80,7 @@ struct gemm_planner {
     bool (*is_whole)(const void *plan, const ptxgen_tile *tile, uint64_t tiles, uint32_t units);
     /* Stages that a CTA has less where it does not end a tile (gemm_deal_early); may be NULL. */
     uint32_t (*early_stages)(uint32_t stages, const ptxgen_tile *tile);
-    bool
-        has_cluster_per_tile; /* a launch has as many clusters as tiles, not as there is room for */
+    bool has_cluster_per_tile; /* whatever the number of clusters that there is room for */
     /* Refuses a launch of so many tiles on so many CTAs or clusters; may be NULL. */
     ptxgen_status (*check_launch)(const ptxgen_tile *tile, uint64_t m, uint64_t tiles,
                                   uint32_t units, ptxgen_error *err);
@@ -103,6 +103,12 @@ struct gemm_planner {
 
 /* Computes a tile's shared memory; false where no CTA holds that. */
 bool gemm_fits(const struct gemm_planner *p, const void *plan, ptxgen_tile *tile);
+/*
+ * Gives the tile as many stages as fit, `most` at most (0: as many as the planner says); false
+ * where too few fit.
+ */
+bool gemm_fill_stages(const struct gemm_planner *p, const void *plan, uint32_t most,
+                      ptxgen_tile *tile);
 /* Makes a tile of a candidate, whose stages are a limit where they are not 0. */
 bool gemm_adapt(const struct gemm_planner *p, const void *plan, const ptxgen_tile *candidate,
                 ptxgen_tile *tile);
@@ -115,16 +121,9 @@ struct gemm_choice {
 };
 #define GEMM_AMONG(table, least, most)                                                             \
     (&(const struct gemm_choice){table, sizeof(table) / sizeof *(table), least, most})
-/*
- * Gives the tile as many stages as fit, `most` at most (0: as many as the planner says); false
- * where too few fit.
- */
-bool gemm_fill_stages(const struct gemm_planner *p, const void *plan, uint32_t most,
-                      ptxgen_tile *tile);
 /* Adds a tile to the plan unless the plan has it. */
 void gemm_add(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile);
-/* The tile that is the cheapest for m tokens, of equally cheap ones the first; false: there is
- * none. */
+/* The tile that is the cheapest for m tokens, of equally cheap ones the first; false: none is. */
 bool gemm_cheapest(const struct gemm_planner *p, const void *plan, const struct gemm_choice *choice,
                    uint64_t m, ptxgen_tile *tile);
 /* Adds that tile to the plan, or returns false. */

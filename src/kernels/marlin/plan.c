@@ -471,6 +471,7 @@ const struct gemm_planner marlin_planner = {
     .check_spec = marlin_check_spec,
     .choose_tiles = choose_tiles,
     .defaults = {.wm = 1, .wk = 1, .steps = 1, .ctas = 1, .cluster = 1},
+    .unused = {"split", "blocks_n", "fused"},
     .most_kind = PTXGEN_BULK,
     .least_stages = 3,
     .most_stages = {8, 12, 12},

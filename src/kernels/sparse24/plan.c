@@ -377,6 +377,7 @@ const struct gemm_planner sparse24_planner = {
     .choose_tiles = choose_tiles,
     .defaults =
         {.warp_n = SPARSE24_STRIP, .wm = 1, .wn = 1, .wk = 1, .ctas = 1, .pass_m = 8, .cluster = 1},
+    .unused = {"steps", "split", "blocks_n", "fused"},
     .most_kind = PTXGEN_WGMMA,
     .least_stages = 3,
     .most_stages = {8, 8},

@@ -663,6 +663,7 @@ const struct gemm_planner w8a8_planner = {
     .check_spec = check_spec,
     .choose_tiles = choose_tiles,
     .defaults = {.ctas = 1, .cluster = 1},
+    .unused = {"warp_m", "warp_n", "steps", "pass_m", "split"},
     .most_kind = PTXGEN_WGMMA,
     .least_stages = W8A8_LEAST_STAGES,
     .most_stages = {W8A8_MOST_STAGES, W8A8_MOST_WGMMA_STAGES},
