@@ -130,6 +130,7 @@ static void begin_consumer(struct gemm *g)
     for (uint32_t j = 0; j < ROW_GROUPS; j++)
         for (uint32_t r = 0; r < 4; r++)
             p->acc[j][r] = ptx_mov_f32(k, F32(0));
+    ptx_u64 partials = ptx_add_u64(k, p->workspace, U64(GROUPED_FLAGS));
     p->output = (struct gemm_epilogue){
         .g = g,
         .at = &g->at,
@@ -137,6 +138,7 @@ static void begin_consumer(struct gemm *g)
         .n = p->s->n,
         .y = p->y_at,
         .y_stride = U64(p->s->n),
+        .first_partials = partials,
         .flags = p->workspace,
         .sums = {.tile_m = GROUPED_TILE_M,
                  .tile_n = GROUPED_TILE_N,
@@ -146,15 +148,11 @@ static void begin_consumer(struct gemm *g)
                  .staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16))},
         .along = g->at.warp,
         .along_k = U32(0),
-        .most_width = GEMM_SUMS_WIDTH,
         .partials = {.threads = GROUPED_THREADS, .fragments = g->whole_tiles ? 0 : ROW_GROUPS},
         .acc = accumulator,
         .locate = locate_output,
         .user = p,
     };
-    ptx_u64 partials = ptx_add_u64(k, p->workspace, U64(GROUPED_FLAGS));
-    if (!g->whole_tiles)
-        gemm_partials_begin(k, &g->at, partials, &p->output.partials);
     gemm_epilogue_begin(&p->output);
 }
 
@@ -185,18 +183,13 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     gemm_pipeline_next(k, &g->pipeline);
 }
 
-static void end_part(struct gemm *g, struct gemm_part *part)
-{
-    gemm_epilogue_end(&((struct product *)g)->output, part);
-}
-
 void grouped_emit(const struct grouped *s, ptx_module *module)
 {
     static const struct gemm_ops ops = {.begin = begin,
                                         .begin_consumer = begin_consumer,
                                         .clear = clear,
                                         .multiply = multiply,
-                                        .epilogue = end_part};
+                                        .epilogue = gemm_epilogue};
     struct product p = {.g = {.ops = &ops,
                               .name = "grouped",
                               .consumers = GROUPED_THREADS,

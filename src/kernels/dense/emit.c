@@ -176,36 +176,15 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
-/*
- * The partial sums of CTAs in the workspace. With clusters, those of the first CTAs of all clusters
- * come first.
- */
-static void begin_partials(struct dense_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    const ptxgen_tile *v = q->v;
-    struct gemm_epilogue *o = &q->output;
-    o->partials =
-        (struct gemm_partials){.threads = gemm_tile_threads(v), .fragments = dense_fragments(v)};
-    ptx_u64 partials =
-        ptx_add_u64(k, q->address[DENSE_WORKSPACE],
-                    U64(gemm_partials_offset(&q->plan->target, PTXGEN_DENSE_MOST_CTAS)));
-    if (v->cluster > 1) {
-        ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
-        ptx_u32 before = ptx_mul_lo_u32(k, q->g.rank, units);
-        uint64_t bytes = gemm_partials_bytes(o->partials.threads, o->partials.fragments);
-        o->flags = ptx_mad_wide_u32(k, before, U32(4), o->flags);
-        partials = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, before), U64(bytes), partials);
-    }
-    gemm_partials_begin(k, &q->g.at, partials, &o->partials);
-}
-
 void dense_begin_output(struct dense_product *q)
 {
     ptx_kernel *k = q->g.k;
     const ptxgen_dense_spec *s = q->spec;
     const ptxgen_tile *v = q->v;
     struct gemm_epilogue *o = &q->output;
+    ptx_u64 partials =
+        ptx_add_u64(k, q->address[DENSE_WORKSPACE],
+                    U64(gemm_partials_offset(&q->plan->target, PTXGEN_DENSE_MOST_CTAS)));
     *o = (struct gemm_epilogue){
         .g = &q->g,
         .at = &q->g.at,
@@ -219,6 +198,9 @@ void dense_begin_output(struct dense_product *q)
         .bias = q->address[DENSE_BIAS],
         .residual = q->address[DENSE_RESIDUAL],
         .residual_stride = q->address[DENSE_RESIDUAL_STRIDE],
+        .partials = {.threads = gemm_tile_threads(v),
+                     .fragments = dense_divides(v) ? dense_fragments(v) : 0},
+        .first_partials = partials,
         .flags = q->address[DENSE_WORKSPACE],
         .sums = {.tile_m = v->tile_m,
                  .tile_n = v->tile_n,
@@ -228,13 +210,11 @@ void dense_begin_output(struct dense_product *q)
                  .interleaved = gemm_is_wgmma(v),
                  .alone = dense_is_alone(v),
                  .ctas = v->split,
-                 .rank = q->g.rank,
                  .pass_m = v->pass_m},
         .along = q->along_n,
         .along_k = q->along_k,
         .only = v->split > 1,
         .has_stmatrix = gemm_is_bulk(v),
-        .most_width = GEMM_SUMS_WIDTH,
         .acc = accumulator,
         .locate = locate_output,
         .user = q,
@@ -244,14 +224,7 @@ void dense_begin_output(struct dense_product *q)
     o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, align));
     if (v->wm > 1)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_m, U32(v->warp_m));
-    if (dense_divides(v))
-        begin_partials(q);
     gemm_epilogue_begin(o);
-}
-
-void dense_epilogue(struct gemm *g, struct gemm_part *part)
-{
-    gemm_epilogue_end(&dense_of(g)->output, part);
 }
 
 /* ---- copies by cp.async, products by mma.sync ---- */
@@ -302,7 +275,7 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
                                              .clear = clear,
                                              .multiply = multiply,
-                                             .epilogue = dense_epilogue};
+                                             .epilogue = gemm_epilogue};
 
 /* ---- entries ---- */
 

@@ -76,9 +76,6 @@ void dense_find_warp(struct dense_product *q);
 /* Sets the operands up for a warp that does not copy them. */
 void dense_begin_reading(struct dense_product *q);
 
-/* The kernel's epilogue at the end of a part. */
-void dense_epilogue(struct gemm *g, struct gemm_part *part);
-
 /* ---- bulk.c: stages that are copied in bulk ---- */
 
 /* Emits the part of the kernel before producers and consumers branch. */

@@ -98,5 +98,5 @@ const struct gemm_ops dense_in_turn_ops = {.begin = dense_begin_bulk,
                                            .begin_consumer = begin_consumer,
                                            .clear = clear,
                                            .multiply = multiply,
-                                           .epilogue = dense_epilogue,
+                                           .epilogue = gemm_epilogue,
                                            .end = dense_end_bulk};

@@ -117,15 +117,6 @@ static void begin_consumer(struct gemm *g)
     gemm_ring_wait(k, &g->read);
 }
 
-/* The other CTAs of a cluster that divides K have read this one's sums. */
-static void end_consumer(struct gemm *g)
-{
-    if (dense_of(g)->v->split == 1)
-        return;
-    ptx_barrier_cluster_arrive_relaxed(g->k);
-    ptx_barrier_cluster_wait(g->k);
-}
-
 static void produce(struct gemm *g)
 {
     struct dense_product *q = dense_of(g);
@@ -140,7 +131,6 @@ const struct gemm_ops dense_wgmma_ops = {.begin = dense_begin_bulk,
                                          .clear = clear,
                                          .multiply = multiply,
                                          .drain = drain,
-                                         .epilogue = dense_epilogue,
-                                         .end_consumer = end_consumer,
+                                         .epilogue = gemm_epilogue,
                                          .produce = produce,
                                          .end = dense_end_bulk};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entry.h"
+#include "epilogue.h"
 
 /* ---- the share of a CTA ---- */
 
@@ -126,8 +126,7 @@ static void consume(struct gemm *g)
     if (g->ops->begin_consumer)
         g->ops->begin_consumer(g);
     multiply_parts(g);
-    if (g->ops->end_consumer)
-        g->ops->end_consumer(g);
+    gemm_epilogue_leave(g);
 }
 
 /* Consumers take the registers that producers leave, a warpgroup at a time. */

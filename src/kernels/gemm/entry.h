@@ -28,6 +28,7 @@
 #include "wgmma.h"
 
 struct gemm;
+struct gemm_epilogue;
 
 /* A part of a tile: the stages [first, walk.stage_end) of it that the CTA multiplies. */
 struct gemm_part {
@@ -52,8 +53,6 @@ struct gemm_ops {
     void (*drain)(struct gemm *g);
     /* Stores y after the fix-up, or publishes the partial sums of the CTA for the fix-up. */
     void (*epilogue)(struct gemm *g, struct gemm_part *part);
-    /* Waits until no other CTA accesses the shared memory of this CTA. */
-    void (*end_consumer)(struct gemm *g);
 
     /* The warps that are not consumers issue all copies, through gemm_issue_parts. */
     void (*produce)(struct gemm *g);
@@ -96,6 +95,8 @@ struct gemm {
     ptx_u32 to_read;             /* stages of the CTA after the present one */
     ptx_u32 held[GEMM_MOST_LAG]; /* the barriers of the stages before the present one */
     ptx_pred releases;           /* whether the thread releases slots */
+
+    struct gemm_epilogue *output; /* NULL until it has begun, or where the family has its own */
 };
 
 void gemm_emit_entry(struct gemm *g, ptx_module *module);

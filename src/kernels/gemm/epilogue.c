@@ -95,9 +95,33 @@ static void begin_halves(struct gemm_epilogue *o)
     gemm_halves_begin(o->g->k, &at, &o->halves);
 }
 
+/*
+ * The partial sums of CTAs in the workspace, and their flags. With clusters, those of the first
+ * CTAs of all clusters come first.
+ */
+static void begin_partials(struct gemm_epilogue *o)
+{
+    struct gemm *g = o->g;
+    struct gemm_partials *p = &o->partials;
+    p->integer = o->sums.integer;
+    if (g->cluster > 1) {
+        ptx_u32 units = gemm_divide(g->k, ptx_sreg_nctaid_x(g->k), g->cluster);
+        ptx_u32 before = ptx_mul_lo_u32(g->k, g->rank, units);
+        uint64_t bytes = gemm_partials_bytes(p->threads, p->fragments);
+        ptx_u64 wide = ptx_cvt_u64_u32(g->k, before);
+        o->flags = ptx_mad_wide_u32(g->k, before, U32(4), o->flags);
+        o->first_partials = ptx_mad_lo_u64(g->k, wide, U64(bytes), o->first_partials);
+    }
+    gemm_partials_begin(g->k, &g->at, o->first_partials, p);
+}
+
 void gemm_epilogue_begin(struct gemm_epilogue *o)
 {
     struct gemm_sums *s = &o->sums;
+    o->g->output = o;
+    if (o->partials.fragments)
+        begin_partials(o);
+    s->rank = o->g->rank;
     o->rounds = may_round(o);
     if (o->rounds)
         begin_halves(o);
@@ -105,7 +129,7 @@ void gemm_epilogue_begin(struct gemm_epilogue *o)
         gemm_sums_begin(o->g->k, o->at, o->along, o->along_k, s);
     uint32_t finishers = s->alone ? 32 : threads(o);
     uint32_t width = gemm_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), finishers);
-    s->width = width < o->most_width ? width : o->most_width;
+    s->width = o->most_width && o->most_width < width ? o->most_width : width;
     o->chunk = (struct gemm_chunk){.width = o->rounds ? GEMM_HALVES_WIDTH : s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
                                    .f32 = o->type == PTXGEN_F32};
@@ -206,11 +230,11 @@ static void store_halves(const struct gemm_epilogue *o, struct gemm_epilogue_pla
                          ptx_u32 in_tile)
 {
     ptx_kernel *k = o->g->k;
-    ptx_u32 pairs[GEMM_HALVES_WIDTH / 2];
+    ptx_u32 words[GEMM_HALVES_WIDTH / 2];
     ptx_u32 own = o->sums.alone ? ptx_sub_u32(k, in_tile, o->sums.warp_column) : in_tile;
-    gemm_halves_load(k, &o->halves, row, own, pairs);
+    gemm_halves_load(k, &o->halves, row, own, words);
     find_place(o, row, at);
-    gemm_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, at), pairs);
+    gemm_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, at), words);
 }
 
 /* Finishes the chunk at row `row` of the pass and column `in_tile` of the tile. */
@@ -242,16 +266,15 @@ static void stage_pass(const struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
     const struct gemm_sums *s = &o->sums;
-    uint32_t pass_m = pass_rows(o), rows = gemm_sums_warp_rows(s);
-    bool all = s->alone || s->wm || rows == s->tile_m; /* a warp stages rows in every pass */
-    if (all && rows == pass_m) {
+    uint32_t each = pass_rows(o), rows = gemm_sums_warp_rows(s);
+    bool from_first = s->wm || rows == s->tile_m; /* the warp has a share of every pass */
+    if (rows == each && (from_first || s->alone)) {
         stage(o, 0);
         return;
     }
-    bool from_0 = s->wm || rows == s->tile_m;
-    ptx_u32 row = from_0 ? o->pass_row : ptx_sub_u32(k, o->pass_row, s->warp_row);
-    for (uint32_t i = 0; i < rows / pass_m; i++)
-        ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * pass_m)))
+    ptx_u32 row = from_first ? o->pass_row : ptx_sub_u32(k, o->pass_row, s->warp_row);
+    for (uint32_t i = 0; i < rows / each; i++)
+        ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * each)))
             stage(o, i);
 }
 
@@ -336,7 +359,8 @@ void gemm_epilogue_locate(struct gemm_epilogue *o, ptx_u32 tile)
     o->rows = ptx_sub_u32(o->g->k, o->end_row, o->first_row);
 }
 
-static void do_pass(struct gemm_epilogue *o)
+/* The loads of a family come before the barrier, so that they overlap it. */
+static void run_pass(struct gemm_epilogue *o)
 {
     if (o->begin_pass)
         o->begin_pass(o->user);
@@ -349,7 +373,7 @@ static void do_pass(struct gemm_epilogue *o)
 }
 
 /* Stages and finishes the rows of a tile, or of a warp that is alone, pass by pass. */
-static void do_passes(struct gemm_epilogue *o)
+static void run_passes(struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
     const struct gemm_sums *s = &o->sums;
@@ -357,14 +381,14 @@ static void do_passes(struct gemm_epilogue *o)
     uint32_t rows = own_rows || s->wm ? gemm_sums_warp_rows(s) : s->tile_m;
     o->pass_row = own_rows ? s->warp_row : U32(0);
     if (rows == pass_rows(o)) {
-        do_pass(o);
+        run_pass(o);
         return;
     }
     ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(rows)) : U32(rows);
     o->pass_row = ptx_mov_u32(k, o->pass_row);
     ptx_loop(k, passes) {
         ptx_nounroll(k);
-        do_pass(o);
+        run_pass(o);
         ptx_add_u32_to(k, o->pass_row, o->pass_row, U32(pass_rows(o)));
         ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, o->pass_row, end), false);
         synchronise(o); /* all threads have read the rows that the next pass overwrites */
@@ -379,7 +403,7 @@ static void finish_tile(struct gemm_epilogue *o, ptx_u32 tile)
     complete(o);
     if ((o->at->team || o->sums.ctas > 1) && !o->only)
         synchronise(o); /* all threads have read the staged rows of the tile before */
-    do_passes(o);
+    run_passes(o);
 }
 
 /* ---- one part of a tile (stream-K) ---- */
@@ -406,9 +430,10 @@ static void fix_up(struct gemm_epilogue *o, ptx_u32 tile)
     gemm_partials_add(g->k, &o->partials, o->at, lowest, fragment, o);
 }
 
-void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part)
+void gemm_epilogue(struct gemm *g, struct gemm_part *part)
 {
-    ptx_kernel *k = o->g->k;
+    ptx_kernel *k = g->k;
+    struct gemm_epilogue *o = g->output;
     const struct gemm_walk *w = &part->walk;
     if (o->scale_accumulators && !o->exchange)
         o->scale_accumulators(o->user);
@@ -416,7 +441,7 @@ void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part)
         finish_tile(o, w->tile);
         return;
     }
-    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(o->g->division.stages))) {
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(g->division.stages))) {
         ptx_if(k, ptx_setp_ne_u32(k, part->first, U32(0)))
             fix_up(o, w->tile);
         finish_tile(o, w->tile);
@@ -427,4 +452,12 @@ void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part)
         else
             gemm_fixup_publish(k, o->at, o->flags);
     }
+}
+
+void gemm_epilogue_leave(struct gemm *g)
+{
+    if (!g->output || g->output->sums.ctas <= 1)
+        return;
+    ptx_barrier_cluster_arrive_relaxed(g->k);
+    ptx_barrier_cluster_wait(g->k);
 }

@@ -48,15 +48,16 @@ struct gemm_epilogue {
 
     /* The accumulators, and how they are staged. */
     gemm_sums_register *acc;
-    struct gemm_sums sums;  /* all that its caller sets, but for `width` */
+    struct gemm_sums sums;  /* all that its caller sets, but for `width` and `rank` */
     ptx_u32 along, along_k; /* index of the warp along the columns, and along K */
     bool only;              /* the CTA never has a second tile, so nothing else is staged */
     bool has_stmatrix;      /* the target has stmatrix; read only where warps are alone */
     bool rounds_biased;     /* a bias may be added to accumulators that are then rounded */
-    uint32_t most_width;    /* columns of a chunk, at most */
+    uint32_t most_width;    /* columns of a chunk, at most; 0: any number */
 
     /* Sums of other CTAs. */
-    struct gemm_partials partials; /* begun; no fragments where tiles are never divided */
+    struct gemm_partials partials; /* threads and fragments; none where tiles are never divided */
+    ptx_u64 first_partials;        /* address of those of CTA 0 */
     ptx_u64 flags;                 /* address of the CTAs' publish flags (fixup.h) */
     const struct gemm_bulk_fixup *bulk_fixup; /* NULL: the fix-up does not go through a ring */
     const struct gemm_exchange *exchange;     /* sent already, to be received; or NULL */
@@ -96,9 +97,10 @@ void gemm_epilogue_begin(struct gemm_epilogue *o);
 void gemm_epilogue_locate(struct gemm_epilogue *o, ptx_u32 tile);
 /*
  * Ends a part of a tile. The CTAs of a cluster that have sums of the same tile (sums.ctas) have all
- * of the tile's sums between them, and read each other's shared memory: the caller synchronises the
- * cluster before a CTA exits.
+ * of the tile's sums between them, and read each other's shared memory.
  */
-void gemm_epilogue_end(struct gemm_epilogue *o, const struct gemm_part *part);
+void gemm_epilogue(struct gemm *g, struct gemm_part *part);
+/* After the last tile: waits until no other CTA reads the sums of this CTA. */
+void gemm_epilogue_leave(struct gemm *g);
 
 #endif

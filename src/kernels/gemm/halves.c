@@ -36,8 +36,7 @@ static ptx_u32 round_pair(ptx_kernel *k, const struct gemm_halves *h, ptx_u32 lo
 void gemm_halves_stage(ptx_kernel *k, const struct gemm_halves *h, uint32_t pass,
                        gemm_sums_register *acc, const void *from)
 {
-    uint32_t tiles = h->tiles ? h->tiles : h->columns / STRIP;
-    for (uint32_t t = 0; t < tiles; t++) {
+    for (uint32_t t = 0; t < h->tiles; t++) {
         ptx_u32 lane = h->lane;
         if (h->alone && t)
             lane = ptx_xor_b32(k, lane, U32(t * 2 * CHUNK));

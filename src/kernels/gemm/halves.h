@@ -18,7 +18,7 @@ enum { GEMM_HALVES_WIDTH = 8 /* columns of a chunk */ };
 struct gemm_halves {
     /* Set by the caller. */
     uint32_t columns; /* of a staged row: a multiple of 64 */
-    uint32_t tiles;   /* a warp's tiles of 16 columns, 64 apart; 0: one in each 64 of `columns` */
+    uint32_t tiles;   /* a warp's tiles of 16 columns, 64 apart */
     uint32_t pass_m;  /* rows that are staged at once: a multiple of 16 that divides the tile's */
     bool bf16;        /* results are bf16, else f16 */
     bool alone; /* each warp stages its own columns, which are contiguous, apart from others */

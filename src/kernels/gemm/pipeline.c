@@ -45,10 +45,10 @@ void gemm_pipeline_next(ptx_kernel *k, struct gemm_pipeline *p)
 /* Slots that stay free when the copies of the first stages are issued. */
 enum { FREE = 2 };
 
-static void send_first(ptx_kernel *k, struct gemm_pipeline *p, uint32_t from, uint32_t to)
+static void issue_first(ptx_kernel *k, struct gemm_pipeline *p, uint32_t from, uint32_t to)
 {
-    ptx_u32 sent = ptx_mov_u32(k, U32(from));
-    ptx_for(k, sent, U32(to), U32(1)) {
+    ptx_u32 filled = ptx_mov_u32(k, U32(from));
+    ptx_for(k, filled, U32(to), U32(1)) {
         ptx_nounroll(k);
         gemm_pipeline_issue(k, p);
     }
@@ -56,7 +56,7 @@ static void send_first(ptx_kernel *k, struct gemm_pipeline *p, uint32_t from, ui
 
 void gemm_pipeline_fill(ptx_kernel *k, struct gemm_pipeline *p)
 {
-    send_first(k, p, FREE + p->early, p->stages);
+    issue_first(k, p, FREE + p->early, p->stages);
 }
 
 void gemm_pipeline_begin(ptx_kernel *k, struct gemm_pipeline *p, ptx_u32 first, ptx_u32 end)
@@ -70,8 +70,8 @@ void gemm_pipeline_begin(ptx_kernel *k, struct gemm_pipeline *p, ptx_u32 first, 
     p->to_issue = ptx_sub_u32(k, end, first);
     p->to_read = ptx_mov_u32(k, p->to_issue);
     ptx_section(k, "first stages");
-    send_first(k, p, FREE, p->early ? FREE + p->early : p->stages);
-    if (p->sent)
-        p->sent(p->user);
+    issue_first(k, p, FREE, p->early ? FREE + p->early : p->stages);
+    if (p->filled)
+        p->filled(p->user);
     wait_for_copies(k, p);
 }

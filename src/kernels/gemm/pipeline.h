@@ -18,19 +18,19 @@
 struct gemm_pipeline {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of 128 bytes each */
-    uint32_t early; /* of the first stages: those issued before `sent` is called; 0: all */
+    uint32_t early; /* of the first stages: those issued before `filled` is called; 0: all */
     const struct gemm_division *division;
     /* Moves the operands to the part of a tile at which the walk of the copies is. */
     void (*locate)(void *user, const struct gemm_walk *walk);
     /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
     void (*issue)(void *user, ptx_u32 slot);
     /* NULL, or called once after the copies of the first stages are issued, before a wait. */
-    void (*sent)(void *user);
+    void (*filled)(void *user);
     void *user;
 
     struct gemm_walk copies;
-    ptx_u32 to_issue,
-        to_read;        /* stages whose copies are not issued, and whose products not begun */
+    ptx_u32 to_issue;   /* stages whose copies are not issued yet */
+    ptx_u32 to_read;    /* stages whose products have not begun */
     ptx_u32 begin, end; /* shared addresses of the first slot, and behind the last one */
     ptx_u32 fill, read; /* shared addresses of the slots to copy to, and to multiply from */
 };
@@ -40,7 +40,7 @@ struct gemm_pipeline {
  * stages, and waits for the first stage.
  */
 void gemm_pipeline_begin(ptx_kernel *k, struct gemm_pipeline *p, ptx_u32 first, ptx_u32 end);
-/* Issues the copies of the other first stages. Where `early` is not 0, `sent` calls this. */
+/* Issues the copies of the other first stages. Where `early` is not 0, `filled` calls this. */
 void gemm_pipeline_fill(ptx_kernel *k, struct gemm_pipeline *p);
 /*
  * Issues the copies of one more stage and commits them as a group; past the CTA's last stage the

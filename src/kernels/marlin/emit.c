@@ -76,11 +76,6 @@ void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part)
     marlin_emit_multiply(marlin_of(g));
 }
 
-void marlin_epilogue_mma(struct gemm *g, struct gemm_part *part)
-{
-    gemm_epilogue_end(&marlin_of(g)->epilogue, part);
-}
-
 /* ---- entries ---- */
 
 static void find_warp(struct marlin_product *q)
@@ -131,7 +126,7 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
                                              .clear = marlin_clear_mma,
                                              .multiply = marlin_multiply_mma,
-                                             .epilogue = marlin_epilogue_mma};
+                                             .epilogue = gemm_epilogue};
 
 static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {

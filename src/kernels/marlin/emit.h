@@ -93,7 +93,7 @@ struct marlin_product {
     bool reads_ring; /* stages are copied in bulk, by another warp */
     struct marlin_totals_place totals_place;
     const struct gemm_exchange *exchange; /* of a cluster's two CTAs; NULL: there is none */
-    struct gemm_epilogue epilogue;
+    struct gemm_epilogue output;
     struct gemm_bulk_fixup bulk_fixup; /* of divided tiles with wgmma; 0 threads: not used */
     ptx_f32 acc[MAX_TILES][MAX_TOKEN_GROUPS][4];
     struct operands operands;
@@ -142,7 +142,6 @@ void marlin_emit_params(struct marlin_product *q);
 void marlin_begin_mma(struct marlin_product *q);
 void marlin_clear_mma(struct gemm *g, const struct gemm_part *part);
 void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part);
-void marlin_epilogue_mma(struct gemm *g, struct gemm_part *part);
 static inline struct marlin_product *marlin_of(struct gemm *g)
 {
     return (struct marlin_product *)g;

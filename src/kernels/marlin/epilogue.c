@@ -89,7 +89,8 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
     const ptxgen_marlin_spec *s = q->spec;
     const ptxgen_tile *v = q->v;
     bool exchanges = marlin_exchanges(v);
-    q->epilogue = (struct gemm_epilogue){
+    ptx_u64 partials = marlin_emit_partials(q);
+    q->output = (struct gemm_epilogue){
         .g = &q->g,
         .at = &q->team,
         .type = (ptxgen_element)s->type,
@@ -111,10 +112,10 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
                  .interleaved = gemm_is_wgmma(v),
                  .pass_m = marlin_pass_tokens(v),
                  .ctas = exchanges ? 1 : v->cluster,
-                 .rank = q->g.rank,
                  .staging = staging},
         .partials = {.threads = gemm_tile_threads(v),
                      .fragments = v->cluster > 1 ? 0 : marlin_fragments(v)},
+        .first_partials = partials,
         .flags = q->address[MARLIN_WORKSPACE],
         .bulk_fixup = q->bulk_fixup.threads ? &q->bulk_fixup : NULL,
         .exchange = q->exchange,
@@ -122,13 +123,10 @@ void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
         .along_k = marlin_staged_wk(v) > 1 ? q->along_k : U32(0),
         .only = v->cluster > 1,
         .rounds_biased = true,
-        .most_width = GEMM_SUMS_WIDTH,
         .acc = marlin_accumulator,
         .scale_accumulators = marlin_emit_finish_sums,
         .locate = locate,
         .user = q,
     };
-    if (v->cluster == 1)
-        gemm_partials_begin(q->g.k, &q->g.at, marlin_emit_partials(q), &q->epilogue.partials);
-    gemm_epilogue_begin(&q->epilogue);
+    gemm_epilogue_begin(&q->output);
 }

@@ -186,19 +186,9 @@ static void begin_consumer(struct gemm *g)
     marlin_begin_mma(&b->q);
 }
 
-/* The other CTAs of a cluster have read this one's sums. */
-static void end_consumer(struct gemm *g)
-{
-    if (marlin_of(g)->v->cluster == 1)
-        return;
-    ptx_barrier_cluster_arrive_relaxed(g->k);
-    ptx_barrier_cluster_wait(g->k);
-}
-
 const struct gemm_ops marlin_mma_bulk_ops = {.begin = marlin_begin_bulk,
                                              .begin_consumer = begin_consumer,
                                              .clear = marlin_clear_mma,
                                              .multiply = marlin_multiply_mma,
-                                             .epilogue = marlin_epilogue_mma,
-                                             .end_consumer = end_consumer,
+                                             .epilogue = gemm_epilogue,
                                              .produce = marlin_produce};

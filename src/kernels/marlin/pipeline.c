@@ -53,11 +53,11 @@ static void wait_for_previous(struct marlin_product *q)
 void marlin_emit_pipeline_begin(struct marlin_product *q)
 {
     q->g.pipeline = (struct gemm_pipeline){.stages = q->v->stages,
-                                         .stage_bytes = marlin_stage_bytes(q->spec, q->v),
-                                         .division = &q->g.division,
-                                         .locate = locate,
-                                         .issue = issue,
-                                         .user = q};
+                                           .stage_bytes = marlin_stage_bytes(q->spec, q->v),
+                                           .division = &q->g.division,
+                                           .locate = locate,
+                                           .issue = issue,
+                                           .user = q};
     wait_for_previous(q);
     gemm_pipeline_begin(q->g.k, &q->g.pipeline, q->g.first, q->g.end);
 }

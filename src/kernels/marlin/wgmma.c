@@ -386,7 +386,7 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
         begin_epilogue(b);
         part->first = find_part(b, &part->walk);
     }
-    gemm_epilogue_end(&q->epilogue, part);
+    gemm_epilogue(g, part);
 }
 
 /* ---- all ---- */
@@ -452,16 +452,6 @@ static void begin_consumer(struct gemm *g)
     gemm_ring_wait(g->k, &g->read);
 }
 
-/* The other CTAs of a cluster have read this one's sums. */
-static void end_consumer(struct gemm *g)
-{
-    const ptxgen_tile *v = marlin_of(g)->v;
-    if (v->cluster == 1 || marlin_exchanges(v))
-        return;
-    ptx_barrier_cluster_arrive_relaxed(g->k);
-    ptx_barrier_cluster_wait(g->k);
-}
-
 const struct gemm_ops marlin_wgmma_ops = {.begin = marlin_begin_bulk,
                                           .begin_consumer = begin_consumer,
                                           .clear = clear,
@@ -469,5 +459,4 @@ const struct gemm_ops marlin_wgmma_ops = {.begin = marlin_begin_bulk,
                                           .multiply_part = multiply_without_counter,
                                           .drain = drain,
                                           .epilogue = epilogue,
-                                          .end_consumer = end_consumer,
                                           .produce = marlin_produce};

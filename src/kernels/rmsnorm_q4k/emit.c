@@ -196,7 +196,7 @@ static void find_partials(struct rmsnorm_q4k_kernel *q)
     q->both_partials = times_plus(q, q->partial, 2, U32(all));
 }
 
-static void hand_over(struct rmsnorm_q4k_kernel *q, const struct totals *t)
+static void store_partials(struct rmsnorm_q4k_kernel *q, const struct totals *t)
 {
     for (int n = 0; n < n_tiles(q); n++)
         ptx_st_shared_f32(q->k, q->partial, 32 * 4 * n, t->sum[n]);
@@ -318,7 +318,7 @@ static void finish_round(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
     ptx_pred mine = ptx_setp_lt_u32(k, output, U32(outputs(q->spec)));
     struct totals totals = join_planes(q, sums);
     if (q->v->wk > 1) {
-        hand_over(q, &totals);
+        store_partials(q, &totals);
         ptx_bar_sync(k, 0);
         mine = ptx_setp_bool_eq_u32(k, q->at.wk, U32(0), mine);
     }

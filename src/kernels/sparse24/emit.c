@@ -211,24 +211,14 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
 {
     struct sparse24_product *q = sparse24_of(g);
     sparse24_output_begin(q);
-    gemm_epilogue_end(&q->output, part);
-}
-
-/* The other CTAs of a cluster may still read this one's sums. */
-static void end_consumer(struct gemm *g)
-{
-    if (g->cluster == 1)
-        return;
-    ptx_barrier_cluster_arrive(g->k);
-    ptx_barrier_cluster_wait(g->k);
+    gemm_epilogue(g, part);
 }
 
 static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
                                              .clear = clear,
                                              .multiply = multiply,
-                                             .epilogue = epilogue,
-                                             .end_consumer = end_consumer};
+                                             .epilogue = epilogue};
 
 static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {

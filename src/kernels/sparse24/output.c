@@ -54,6 +54,8 @@ void sparse24_output_begin(struct sparse24_product *q)
     const ptxgen_sparse24_spec *s = q->spec;
     const ptxgen_tile *v = q->v;
     bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
+    ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
+                                   U64(gemm_partials_offset(&q->plan->target, 1)));
     q->output = (struct gemm_epilogue){
         .g = &q->g,
         .at = &q->g.at,
@@ -78,25 +80,20 @@ void sparse24_output_begin(struct sparse24_product *q)
                  .alone = sparse24_warps_are_alone(v),
                  .integer = integer,
                  .ctas = exchanges ? 1 : v->cluster,
-                 .rank = q->g.rank,
                  .pass_m = v->pass_m,
                  .staging = q->staging},
         .exchange = exchanges ? &q->exchange : NULL,
         .along = q->along_n,
         .along_k = q->along_k,
         .only = exchanges,
-        .most_width = sparse24_has_few_registers(v) ? FEW : GEMM_SUMS_WIDTH,
+        .most_width = sparse24_has_few_registers(v) ? FEW : 0,
         .partials = {.threads = gemm_tile_threads(v),
-                     .fragments = exchanges ? 0 : sparse24_fragments(v),
-                     .integer = integer},
+                     .fragments = exchanges ? 0 : sparse24_fragments(v)},
+        .first_partials = partials,
         .acc = sparse24_accumulator,
         .scale = integer ? scale_s32 : NULL,
         .locate = locate,
         .user = q,
     };
-    ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
-                                   U64(gemm_partials_offset(&q->plan->target, 1)));
-    if (!exchanges)
-        gemm_partials_begin(k, &q->g.at, partials, &q->output.partials);
     gemm_epilogue_begin(&q->output);
 }

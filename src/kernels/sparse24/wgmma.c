@@ -184,7 +184,7 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
     }
     if (sparse24_has_few_registers(q->v))
         sparse24_output_begin(q);
-    gemm_epilogue_end(&q->output, part);
+    gemm_epilogue(g, part);
 }
 
 /* ---- all threads ---- */

@@ -282,8 +282,6 @@ struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s
 void w8a8_begin_output(struct product *q);
 /* Makes a tile the current one, and loads the scales and biases of its outputs. */
 void w8a8_begin_part(struct product *q, ptx_u32 tile);
-/* The other CTA of a cluster has read this one's sums. */
-void w8a8_end_consumer(struct gemm *g);
 
 uint32_t w8a8_y_bytes(const struct product *q);
 /* Finds the thread's features of block `block`: part.n and part.left. */

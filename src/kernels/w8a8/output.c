@@ -423,10 +423,8 @@ static ptx_u64 places(struct product *q)
 
 void w8a8_begin_output(struct product *q)
 {
-    ptx_kernel *k = q->g.k;
     const ptxgen_tile *v = q->v;
     bool divides = !v->fused && !w8a8_is_wgmma(v) && v->cluster == 1;
-    bool integer = w8a8_sums_are_integers(q->spec);
     ptx_u64 all_places = places(q);
     q->output = (struct gemm_epilogue){
         .g = &q->g,
@@ -442,16 +440,14 @@ void w8a8_begin_output(struct product *q)
                  .along_m = q->along_m,
                  .pass_m = w8a8_pass_tokens(v),
                  .ctas = v->cluster,
-                 .rank = q->g.rank,
-                 .integer = integer,
+                 .integer = w8a8_sums_are_integers(q->spec),
                  .staging = q->staging},
         .along = q->along_n,
         .along_k = q->along_k,
         .only = w8a8_has_one_tile(q->plan, v),
-        .most_width = GEMM_SUMS_WIDTH,
         .partials = {.threads = w8a8_consumer_threads(v),
-                     .fragments = divides ? feature_tiles(q) * token_tiles(q) : 0,
-                     .integer = integer},
+                     .fragments = divides ? feature_tiles(q) * token_tiles(q) : 0},
+        .first_partials = q->address[W8A8_PARTIALS],
         .flags = q->address[W8A8_FLAGS],
         .locate = locate,
         .locates_early = true,
@@ -460,16 +456,6 @@ void w8a8_begin_output(struct product *q)
         .places = all_places,
         .user = q,
     };
-    if (divides)
-        gemm_partials_begin(k, &q->g.at, q->address[W8A8_PARTIALS], &q->output.partials);
     gemm_epilogue_begin(&q->output);
     find_part(q);
-}
-
-void w8a8_end_consumer(struct gemm *g)
-{
-    if (g->cluster == 1)
-        return;
-    ptx_barrier_cluster_arrive(g->k);
-    ptx_barrier_cluster_wait(g->k);
 }

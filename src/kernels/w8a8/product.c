@@ -288,7 +288,7 @@ static void start_pipeline(struct product *q)
                                            .division = &q->g.division,
                                            .locate = locate,
                                            .issue = issue,
-                                           .sent = prepare_codes,
+                                           .filled = prepare_codes,
                                            .user = q};
     if (q->issues_codes)
         wait_for_previous(q);
@@ -418,18 +418,12 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     w8a8_multiply_stage(w8a8_of(g), slot);
 }
 
-static void epilogue(struct gemm *g, struct gemm_part *part)
-{
-    gemm_epilogue_end(&w8a8_of(g)->output, part);
-}
-
 static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
                                              .clear = clear,
                                              .multiply = multiply,
                                              .multiply_part = fill_and_multiply,
-                                             .epilogue = epilogue,
-                                             .end_consumer = w8a8_end_consumer};
+                                             .epilogue = gemm_epilogue};
 
 static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {

@@ -336,7 +336,7 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
     if (w8a8_tokens_are_m(q->v))
         w8a8_store_direct(q);
     else
-        gemm_epilogue_end(&q->output, part);
+        gemm_epilogue(g, part);
 }
 
 /*
@@ -462,5 +462,4 @@ const struct gemm_ops w8a8_wgmma_ops = {.begin = begin,
                                         .multiply = multiply,
                                         .drain = drain,
                                         .epilogue = epilogue,
-                                        .end_consumer = w8a8_end_consumer,
                                         .produce = produce};
