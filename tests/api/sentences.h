@@ -298,6 +298,8 @@ ROW(ptxgen_w8a8_pack, NO, INVALID_ARGUMENT, "w8a8: an array of codes is NULL")
 ROW(ptxgen_w8a8_quantise, ANY, INVALID_ARGUMENT, "w8a8: weights, codes and scales must be given")
 ROW(ptxgen_w8a8_reference, ANY, INVALID_ARGUMENT,
     "w8a8: spec, operands or an operand that the spec needs is NULL")
+ROW(ptxgen_w8a8_reference_bound, ANY, INVALID_ARGUMENT,
+    "w8a8: a plan that was made, codes, a token, y and bound must be given")
 ROW(ptxgen_w8a8_reference_codes, ANY, INVALID_ARGUMENT,
     "w8a8: spec, operands or an operand that the spec needs is NULL")
 ROW(ptxgen_w8a8_row_sums, NO, INVALID_ARGUMENT, "w8a8: an array of codes is NULL")

@@ -89,7 +89,7 @@ static void random_problems_are_as_large_as_they_should_be(void **state)
          {" f16", " bf16", " s8", " f32", " y=bf16", " bias", " residual", " silu", " inflated"}},
         {"w8a8",
          1 << 21,
-         128,
+         256,
          {" x=f16", " x=bf16", " x=f32", " y=f16", " y=bf16", " y=f32", " asymmetric", " bias",
           " codes=-128..127", " codes=-7..7"}},
     };

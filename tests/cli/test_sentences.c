@@ -110,7 +110,8 @@ static void options_with_another_value_are_named(void **state)
         {" --layer, --input and --expect need --safetensors\n",
          {"run", "sparse24", "--layer", "x"}},
         {" --safetensors needs --layer\n", {"run", "sparse24", "--safetensors", "x"}},
-        {" --codes 1: expected two magnitudes, as 128,127\n", {"run", "w8a8", "--codes", "1"}},
+        {" --codes 1: expected e4m3, or two magnitudes, as 128,127\n",
+         {"run", "w8a8", "--codes", "1"}},
         {" --layer, --input and --expect need --safetensors\n",
          {"run", "w8a8", "--expect", "x"}},
     };
