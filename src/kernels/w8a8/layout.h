@@ -342,11 +342,17 @@ struct w8a8_prefetch {
     uint32_t blocks, stages, stage_bytes; /* where a part begins, see w8a8_rotates */
 };
 enum { W8A8_LINE_BYTES = 128 };
-/* Whether launches of the variant may prefetch. */
+/*
+ * Whether launches of the variant may prefetch. With wgmma that fills the time between the two
+ * launches, and is worth it where w does not fit into the rings of all multiprocessors.
+ */
 static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
+    const ptxgen_target *t = &plan->target;
+    uint64_t rings = (uint64_t)t->multiprocessors * t->shared_per_cta;
+    bool large = (uint64_t)plan->spec.n * w8a8_w_stride(&plan->spec) > rings;
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
-           !w8a8_is_wgmma(v) && !v->fused;
+           (large || !w8a8_is_wgmma(v)) && !v->fused;
 }
 
 /* Entries that are emitted before those of `variants` (a bit for each), for one of these or more.
