@@ -91,7 +91,7 @@ static void random_problems_are_as_large_as_they_should_be(void **state)
          1 << 21,
          256,
          {" x=f16", " x=bf16", " x=f32", " y=f16", " y=bf16", " y=f32", " asymmetric", " bias",
-          " codes=-128..127", " codes=-7..7"}},
+          " codes=-128..127", " codes=-7..7", " codes=e4m3"}},
     };
     static struct drawn drawn;
     struct device device = open_device("cpu:sm_90");

@@ -57,6 +57,27 @@ ptxgen_origin bench_get(struct bench *bench, uint32_t a)
     return origin;
 }
 
+ptxgen_origin bench_get_past_cache(struct bench *bench, const char *dump_folder,
+                                   const char *override_folder)
+{
+    static const struct toy_spec spec = {.a = 6, .b = 5};
+    ptxgen_dispatcher *dispatcher;
+    ptxgen_loaded *loaded;
+    const ptxgen_dispatch_options options = {.no_cache = true,
+                                             .dump_folder = dump_folder,
+                                             .override_folder = override_folder,
+                                             .log = bench_keep_log,
+                                             .log_user = bench};
+    bench->log[0] = '\0';
+    assert_int_equal(ptxgen_dispatcher_create(&bench->device.driver, &options, &dispatcher, NULL),
+                     PTXGEN_OK);
+    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &spec, &loaded, NULL), PTXGEN_OK);
+    ptxgen_origin origin = ptxgen_loaded_report(loaded)->origin;
+    ptxgen_release(loaded);
+    ptxgen_dispatcher_destroy(dispatcher);
+    return origin;
+}
+
 void assert_disk(struct bench *bench, uint32_t a)
 {
     assert_int_equal(bench_get(bench, a), PTXGEN_ORIGIN_DISK);

@@ -31,6 +31,9 @@ void bench_clear_environment(void);
 
 /* Where the kernel came from; it computes the right thing, or this fails. */
 ptxgen_origin bench_get(struct bench *bench, uint32_t a);
+/* Where toy_plus of spec 6 comes from without a cache; folders are as in the options. */
+ptxgen_origin bench_get_past_cache(struct bench *bench, const char *dump_folder,
+                                   const char *override_folder);
 /* It comes from disk, silently. */
 void assert_disk(struct bench *bench, uint32_t a);
 /* Without an emission, too. */

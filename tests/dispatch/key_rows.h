@@ -24,26 +24,28 @@ struct row {
     const char *field; /* NULL past the last */
     enum row_kind kind;
     size_t offset, bytes;
-    uint64_t other; /* the value, as an unsigned number of so many bytes */
+    uint64_t other;   /* the value, as an unsigned number of so many bytes */
+    const void *spec; /* one that the value is good in; NULL: the family's */
 };
 
-#define KEY(type, member, other)                                                                   \
+#define KEY_IN(type, member, other, spec)                                                          \
     {                                                                                              \
-#member, ROW_KEY, offsetof(type, member), sizeof(((type *)0)->member), (other)             \
+#member, ROW_KEY, offsetof(type, member), sizeof(((type *)0)->member), (other), (spec)     \
     }
+#define KEY(type, member, other) KEY_IN(type, member, other, NULL)
 #define RESERVED(type, member)                                                                     \
     {                                                                                              \
-#member, ROW_RESERVED, offsetof(type, member), sizeof(((type *)0)->member), 1              \
+#member, ROW_RESERVED, offsetof(type, member), sizeof(((type *)0)->member), 1, NULL        \
     }
 /* From the end of one member to the next. */
 #define PADDING(type, member, next)                                                                \
     {                                                                                              \
         "after " #member, ROW_PADDING, offsetof(type, member) + sizeof(((type *)0)->member),       \
-            offsetof(type, next) - offsetof(type, member) - sizeof(((type *)0)->member), 0         \
+            offsetof(type, next) - offsetof(type, member) - sizeof(((type *)0)->member), 0, NULL   \
     }
 enum { ROWS = 20 };
 
-/* A family, a spec of which every row's change makes another good one, and the rows. */
+/* A family, a spec that stays good with every row that has none of its own, and the rows. */
 struct keyed {
     const ptxgen_family *(*family)(void);
     const void *spec;
@@ -62,6 +64,9 @@ static const ptxgen_marlin_repack_spec key_repack = {
     .k = 256, .n = 64, .group_size = 128, .type = PTXGEN_F16, .scale_type = PTXGEN_F16};
 static const ptxgen_w8a8_spec key_w8a8 = {
     .k = 64, .n = 64, .q_min = -127, .q_max = 127, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+/* e4m3 codes have no range. */
+static const ptxgen_w8a8_spec key_w8a8_without_range = {
+    .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 static const ptxgen_dense_spec key_dense = {.n = 64, .k = 64, .type = PTXGEN_F16};
 static const ptxgen_sparse24_spec key_sparse24 = {
     .n = 64, .k = 64, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
@@ -103,6 +108,7 @@ static const struct keyed keyed_w8a8 = {
     {ROW(k, 128), ROW(n, 128), ROW(w_stride, 80), ROW(min_m, 2), ROW(max_m, 16),
      ROW(q_min, (uint16_t)-128), ROW(q_max, 100), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
      ROW(scales, PTXGEN_W8A8_TENSOR), ROW(asymmetric, 1), ROW(bias, 1),
+     KEY_IN(ptxgen_w8a8_spec, codes, PTXGEN_W8A8_E4M3, &key_w8a8_without_range),
      RESERVED(ptxgen_w8a8_spec, reserved)}};
 #undef ROW
 

@@ -123,26 +123,6 @@ static void an_evicted_entry_is_made_again(void **state)
 /* ---- tuned tiles ---- */
 
 /* The only number of a tile takes the place of the spec's a. */
-static const char *const tile_names[] = {"a", NULL};
-
-static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
-{
-    (void)plan;
-    tile[0] = (uint32_t)index;
-    return index < 100;
-}
-
-static ptxgen_status use(void *plan, const ptxgen_tuned_range *ranges, size_t count,
-                         ptxgen_error *err)
-{
-    struct toy_spec *spec = plan;
-    (void)count;
-    (void)err;
-    spec->a = ranges[0].tile[0];
-    return PTXGEN_OK;
-}
-
-static const ptxgen_tiling tiling = {.names = tile_names, .candidate = candidate, .use = use};
 
 /* Tunes spec 1 to compute with `a`. */
 static void tune(struct bench *bench, const ptxgen_family *family, uint32_t a)
@@ -184,7 +164,7 @@ static void tuned_tiles_are_in_the_question(void **state)
 {
     struct bench *bench = *state;
     ptxgen_family family = toy_memo;
-    family.tiling = &tiling;
+    family.tiling = &toy_tiling;
     assert_int_equal(use_tuned(bench, &family, 1, false), 1);
     tune(bench, &family, 7);
     assert_int_equal(use_tuned(bench, &family, 7, false), 1);

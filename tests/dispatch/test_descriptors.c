@@ -117,31 +117,15 @@ static bool lists_and_prunes(struct bench *bench)
     return right && finds(bench);
 }
 
-static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
-{
-    (void)plan;
-    tile[0] = (uint32_t)index;
-    return index < 100;
-}
-
-static ptxgen_status use(void *plan, const ptxgen_tuned_range *ranges, size_t count,
-                         ptxgen_error *err)
-{
-    (void)plan, (void)ranges, (void)count, (void)err;
-    return PTXGEN_OK;
-}
-
 static bool tunes(struct bench *bench)
 {
-    static const char *const names[] = {"a", NULL};
     static const ptxgen_tuned_range range = {.to_m = 16, .tile = {7}};
-    const ptxgen_tiling tiling = {.names = names, .candidate = candidate, .use = use};
     const struct toy_spec spec = {.a = 9};
     ptxgen_family family = toy_plus;
     ptxgen_device_facts facts;
     ptxgen_cache *cache;
     ptxgen_tuning *tuning = NULL;
-    family.tiling = &tiling;
+    family.tiling = &toy_tiling;
     if (ptxgen_cache_open(&(ptxgen_cache_options){.folder = bench->folder}, &cache, NULL) ||
         ptxgen_device_read(&bench->device.driver, 0, &facts, NULL))
         return false;

@@ -193,7 +193,7 @@ static void assert_origin(ptxgen_origin origin, ptxgen_origin wanted, const char
                  origin == PTXGEN_ORIGIN_DISK ? "from disk" : "from the assembler");
 }
 
-/* All specs of a family, the base first; how many. */
+/* All specs of a family, the base first, and those that rows bring along; how many. */
 static size_t specs_of(const struct keyed *keyed, unsigned char specs[ROWS][SPEC_BYTES],
                        const char *fields[ROWS])
 {
@@ -203,9 +203,14 @@ static size_t specs_of(const struct keyed *keyed, unsigned char specs[ROWS][SPEC
     for (const struct row *row = keyed->rows; row->field; row++) {
         if (row->kind != ROW_KEY)
             continue;
-        memcpy(specs[count], keyed->spec, bytes);
+        const void *changed = row->spec ? row->spec : keyed->spec;
+        if (row->spec) {
+            memcpy(specs[count], row->spec, bytes);
+            fields[count++] = row->field;
+        }
+        memcpy(specs[count], changed, bytes);
         put(specs[count], row, row->other);
-        assert_memory_not_equal(specs[count], keyed->spec, bytes);
+        assert_memory_not_equal(specs[count], changed, bytes);
         fields[count++] = row->field;
     }
     return count;
@@ -543,25 +548,6 @@ static void every_option_misses_the_disk_or_does_not_matter(void **state)
 
 /* ---- tiles ---- */
 
-static const char *const tile_names[] = {"a", NULL};
-
-static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
-{
-    (void)plan;
-    tile[0] = (uint32_t)index;
-    return index < 100;
-}
-
-static ptxgen_status use(void *plan, const ptxgen_tuned_range *ranges, size_t count,
-                         ptxgen_error *error)
-{
-    (void)plan;
-    (void)ranges;
-    (void)count;
-    (void)error;
-    return PTXGEN_OK;
-}
-
 static size_t find(const ptxgen_cache *cache, const ptxgen_device_facts *facts,
                    const ptxgen_family *family, const void *spec, const ptxgen_target *target)
 {
@@ -575,7 +561,6 @@ static size_t find(const ptxgen_cache *cache, const ptxgen_device_facts *facts,
 
 static void tuned_tiles_are_of_one_spec_target_and_device(void **state)
 {
-    static const ptxgen_tiling tiling = {.names = tile_names, .candidate = candidate, .use = use};
     static const ptxgen_tuned_range range = {.to_m = 16, .tile = {7}};
     struct bench *bench = *state;
     ptxgen_device_facts facts;
@@ -588,7 +573,7 @@ static void tuned_tiles_are_of_one_spec_target_and_device(void **state)
         static unsigned char specs[ROWS][SPEC_BYTES];
         const char *fields[ROWS];
         size_t count = specs_of(all_keyed[f], specs, fields);
-        family.tiling = &tiling;
+        family.tiling = &toy_tiling;
         assert_int_equal(
             ptxgen_tuning_store(cache, &facts, &family, specs[0], &target, &range, 1, NULL), 0);
         for (size_t i = 0; i < count; i++)

@@ -20,26 +20,6 @@ enum { NOBODY = 65534, ALL_BITS = 07777, WRITABLE_BY_OTHERS = 0022 };
 /* ---- a folder with one of everything ---- */
 
 /* A family with memos and tiles, so that each kind of file comes to be. */
-static const char *const tile_names[] = {"a", NULL};
-
-static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
-{
-    (void)plan;
-    tile[0] = (uint32_t)index;
-    return index < 100;
-}
-
-static ptxgen_status use(void *plan, const ptxgen_tuned_range *ranges, size_t count,
-                         ptxgen_error *err)
-{
-    (void)plan;
-    (void)ranges;
-    (void)count;
-    (void)err;
-    return PTXGEN_OK;
-}
-
-static const ptxgen_tiling tiling = {.names = tile_names, .candidate = candidate, .use = use};
 static ptxgen_family family;
 
 static void store_tuning(struct bench *bench)
@@ -61,7 +41,7 @@ static int setup(void **state)
     int failed = bench_setup(state);
     struct bench *bench = *state;
     family = toy_memo;
-    family.tiling = &tiling;
+    family.tiling = &toy_tiling;
     bench->family = &family;
     return failed;
 }
@@ -258,27 +238,6 @@ static void what_is_made_is_for_this_user_alone_whatever_the_umask(void **state)
 
 /* ---- dumping and overriding ---- */
 
-/* Where spec 6 comes from; the log is kept in the bench. */
-static ptxgen_origin get_with(struct bench *bench, const char *dump, const char *override)
-{
-    static const struct toy_spec spec = {.a = 6, .b = 5};
-    ptxgen_dispatcher *dispatcher;
-    ptxgen_loaded *loaded;
-    const ptxgen_dispatch_options options = {.no_cache = true,
-                                             .dump_folder = dump,
-                                             .override_folder = override,
-                                             .log = bench_keep_log,
-                                             .log_user = bench};
-    bench->log[0] = '\0';
-    assert_int_equal(ptxgen_dispatcher_create(&bench->device.driver, &options, &dispatcher, NULL),
-                     PTXGEN_OK);
-    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &spec, &loaded, NULL), PTXGEN_OK);
-    ptxgen_origin origin = ptxgen_loaded_report(loaded)->origin;
-    ptxgen_release(loaded);
-    ptxgen_dispatcher_destroy(dispatcher);
-    return origin;
-}
-
 /* What is dumped is not executed, so others may write there; this user has to be able to. */
 static void each_bit_of_the_dump_folder_has_its_outcome(void **state)
 {
@@ -287,7 +246,7 @@ static void each_bit_of_the_dump_folder_has_its_outcome(void **state)
     for (unsigned bit = 1; bit <= ALL_BITS; bit <<= 1) {
         bool dumps = !(bit & 0700);
         set_mode(bench->folder, 0700 ^ bit);
-        get_with(bench, bench->folder, "");
+        bench_get_past_cache(bench, bench->folder, "");
         assert_words(bench->log[0] ? bench->log : NULL,
                      dumps         ? NULL
                      : bit == 0400 ? "cannot be opened"
@@ -310,7 +269,7 @@ static void a_dump_folder_is_made_for_this_user_alone(void **state)
     char folder[FOLDER_PATH + 8];
     snprintf(folder, sizeof folder, "%s/dump", bench->folder);
     mode_t old = umask(0);
-    get_with(bench, folder, "");
+    bench_get_past_cache(bench, folder, "");
     umask(old);
     assert_int_equal(mode_of(folder), 0700);
     assert_int_equal(folder_count(folder, "toy_plus-"), 3);
@@ -320,12 +279,12 @@ static void each_bit_of_an_override_has_its_outcome(void **state)
 {
     struct bench *bench = *state;
     char path[FOLDER_PATH];
-    get_with(bench, bench->folder, "");
+    bench_get_past_cache(bench, bench->folder, "");
     assert_true(folder_find(bench->folder, ".ptx", path));
     for (unsigned bit = 1; bit <= ALL_BITS; bit <<= 1) {
         set_mode(path, 0600 ^ bit);
         const char *damage = damage_of_file(0600 ^ bit);
-        assert_int_equal(get_with(bench, "", bench->folder),
+        assert_int_equal(bench_get_past_cache(bench, "", bench->folder),
                          damage ? PTXGEN_ORIGIN_ASSEMBLER : PTXGEN_ORIGIN_OVERRIDE);
         assert_words(bench->log, damage ? damage : "is loaded INSTEAD", 0600 ^ bit);
         set_mode(path, 0600);
@@ -335,7 +294,7 @@ static void each_bit_of_an_override_has_its_outcome(void **state)
                           : bit == 0100              ? ".ptx is not used: it cannot be opened"
                           : bit & WRITABLE_BY_OTHERS ? "may be written by others"
                                                      : NULL;
-        assert_int_equal(get_with(bench, "", bench->folder),
+        assert_int_equal(bench_get_past_cache(bench, "", bench->folder),
                          why ? PTXGEN_ORIGIN_ASSEMBLER : PTXGEN_ORIGIN_OVERRIDE);
         assert_words(bench->log, why ? why : "is loaded INSTEAD", 0700 ^ bit);
         set_mode(bench->folder, 0700);
@@ -408,16 +367,16 @@ static void an_override_of_another_user_is_ignored(void **state)
     char path[FOLDER_PATH];
     skip_unless_root();
     own(bench->folder, NOBODY); /* which is nothing to a dump */
-    get_with(bench, bench->folder, "");
+    bench_get_past_cache(bench, bench->folder, "");
     assert_string_equal(bench->log, "");
-    assert_int_equal(get_with(bench, "", bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, "", bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
     assert_log(bench, "PTXGEN_OVERRIDE is ignored: the folder ");
     assert_log(bench, "belongs to user 65534");
     own(bench->folder, 0);
-    assert_int_equal(get_with(bench, "", bench->folder), PTXGEN_ORIGIN_OVERRIDE);
+    assert_int_equal(bench_get_past_cache(bench, "", bench->folder), PTXGEN_ORIGIN_OVERRIDE);
     assert_true(folder_find(bench->folder, ".ptx", path));
     own(path, NOBODY);
-    assert_int_equal(get_with(bench, "", bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, "", bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
     assert_log(bench, ".ptx is not used: it belongs to another user");
 }
 

@@ -261,55 +261,37 @@ static void a_dump_replaces_links_and_does_not_follow_them(void **state)
     bench_clear_environment();
 }
 
-/* Where a kernel comes from with this folder to override it. */
-static ptxgen_origin get_overridden(struct bench *bench, const char *folder)
-{
-    struct toy_spec spec = {.a = 6, .b = 5};
-    ptxgen_dispatcher *dispatcher;
-    ptxgen_loaded *loaded;
-    const ptxgen_dispatch_options options = {
-        .no_cache = true, .override_folder = folder, .log = bench_keep_log, .log_user = bench};
-    bench->log[0] = '\0';
-    assert_int_equal(ptxgen_dispatcher_create(&bench->device.driver, &options, &dispatcher, NULL),
-                     PTXGEN_OK);
-    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &spec, &loaded, NULL), PTXGEN_OK);
-    ptxgen_origin origin = ptxgen_loaded_report(loaded)->origin;
-    ptxgen_release(loaded);
-    ptxgen_dispatcher_destroy(dispatcher);
-    return origin;
-}
-
 static void an_override_that_others_could_have_written_is_ignored(void **state)
 {
     struct bench *bench = *state;
     char path[FOLDER_PATH], link[FOLDER_PATH + 8], away[FOLDER_PATH + 8];
     dump_text(bench, path);
-    assert_int_equal(get_overridden(bench, bench->folder), PTXGEN_ORIGIN_OVERRIDE);
+    assert_int_equal(bench_get_past_cache(bench, NULL, bench->folder), PTXGEN_ORIGIN_OVERRIDE);
 
     chmod(bench->folder, 0770);
-    assert_int_equal(get_overridden(bench, bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, NULL, bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
     assert_log(bench, "PTXGEN_OVERRIDE is ignored: the folder ");
     assert_log(bench, "may be written by others (mode 770)");
     chmod(bench->folder, 0755);
-    assert_int_equal(get_overridden(bench, bench->folder), PTXGEN_ORIGIN_OVERRIDE);
+    assert_int_equal(bench_get_past_cache(bench, NULL, bench->folder), PTXGEN_ORIGIN_OVERRIDE);
 
     snprintf(link, sizeof link, "%s.link", bench->folder);
     assert_int_equal(symlink(bench->folder, link), 0);
-    assert_int_equal(get_overridden(bench, link), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, NULL, link), PTXGEN_ORIGIN_ASSEMBLER);
     assert_log(bench, "it is a symbolic link");
     strcat(link, "/");
-    assert_int_equal(get_overridden(bench, link), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, NULL, link), PTXGEN_ORIGIN_ASSEMBLER);
     link[strlen(link) - 1] = '\0';
     unlink(link);
 
     chmod(path, 0666);
-    assert_int_equal(get_overridden(bench, bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, NULL, bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
     assert_log(bench, ".ptx is not used: others may write to it");
     chmod(path, 0644);
     snprintf(away, sizeof away, "%s/away", bench->folder);
     rename(path, away);
     assert_int_equal(symlink(away, path), 0);
-    assert_int_equal(get_overridden(bench, bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
+    assert_int_equal(bench_get_past_cache(bench, NULL, bench->folder), PTXGEN_ORIGIN_ASSEMBLER);
     assert_log(bench, ".ptx is not used: it is a symbolic link");
     bench_clear_environment();
 }

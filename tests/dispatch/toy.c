@@ -112,6 +112,26 @@ static void must(int result, const char *what)
     }
 }
 
+static const char *const tile_names[] = {"a", NULL};
+
+static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
+{
+    (void)plan;
+    tile[0] = (uint32_t)index;
+    return index < 100;
+}
+
+static ptxgen_status use_tile(void *plan, const ptxgen_tuned_range *ranges, size_t count,
+                              ptxgen_error *err)
+{
+    struct toy_spec *spec = plan;
+    (void)count, (void)err;
+    spec->a = ranges[0].tile[0];
+    return PTXGEN_OK;
+}
+
+const ptxgen_tiling toy_tiling = {.names = tile_names, .candidate = candidate, .use = use_tile};
+
 void toy_open(struct toy_device *device, const char *name)
 {
     int ordinal;

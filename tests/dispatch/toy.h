@@ -20,6 +20,8 @@ struct toy_spec {
 };
 
 extern const ptxgen_family toy_plus, toy_minus, toy_memo;
+/* Tiles of one number, "a" below 100, which takes the place of the spec's a. */
+extern const ptxgen_tiling toy_tiling;
 
 /* Emissions since the program began. */
 unsigned toy_emissions(void);
