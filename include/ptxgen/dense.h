@@ -59,10 +59,10 @@ enum { PTXGEN_DENSE_VARIANTS = 8, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiproces
 
 /*
  * Tiles (tile.h). In a stage a warp multiplies 128 bytes of K of warp_m tokens by those of warp_n
- * features, of which each is 16, 32 or 64, and warp_m up to 256 with wgmma. wm, wn and wk are powers
- * of two, 16 warps in all at most. PTXGEN_WGMMA (sm_90a) and PTXGEN_BULK (sm_90) multiply 16-bit
- * types; with PTXGEN_BULK the warps that multiply issue the copies in rotation. The CTAs of a
- * cluster have the same tokens (cluster = 2: copies in bulk) or divide K (split = 2: wgmma).
+ * features, of which each is 16, 32 or 64, and warp_m up to 256 with wgmma. wm, wn and wk are
+ * powers of two, 16 warps in all at most. PTXGEN_WGMMA (sm_90a) and PTXGEN_BULK (sm_90) multiply
+ * 16-bit types; with PTXGEN_BULK the warps that multiply issue the copies in rotation. The CTAs of
+ * a cluster have the same tokens (cluster = 2: copies in bulk) or divide K (split = 2: wgmma).
  */
 
 typedef struct ptxgen_dense_plan {
@@ -83,14 +83,13 @@ PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
 /**
  * Makes `tile` the plan's only variant, to measure it: its kind, warp_m, warp_n (0: 64), warps (0:
  * 1), ctas (0: 1), stages (0: all that fit), pass_m (0: 16), cluster and split (0: 1) are used, and
- * the other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a
- * tile that no CTA holds.
+ * the other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of
+ * its range, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
-PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan,
-                                               const ptxgen_tile *tile, ptxgen_error *err);
+PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_tile *tile,
+                                               ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or above the plan's most. */
-PTXGEN_API const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan,
-                                                           uint64_t m);
+PTXGEN_API const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m,
                                            uint32_t *ctas, ptxgen_error *err);
@@ -202,8 +201,8 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
  * max_m or a workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_launch(const ptxgen_dense *kernel,
-                                             const ptxgen_dense_args *args,
-                                             ptxgen_cu_stream stream, ptxgen_error *err);
+                                             const ptxgen_dense_args *args, ptxgen_cu_stream stream,
+                                             ptxgen_error *err);
 
 #ifdef __cplusplus
 }

@@ -77,10 +77,10 @@ typedef struct ptxgen_sparse24_spec {
 enum { PTXGEN_SPARSE24_VARIANTS = 6 };
 
 /*
- * Tiles of tier 2 (tile.h). In a stage a warp multiplies wm · warp_n features by 128 of K with tile_m
- * / wm tokens. tile_m is 8, 16, 32, 64 or 128, wm 1 or 2, warp_n 32, or 16 with PTXGEN_WGMMA, which
- * needs sm_90a and PTX 8.2; there is no PTXGEN_BULK. The two CTAs of a cluster divide K, with wgmma
- * only where wk is 1.
+ * Tiles of tier 2 (tile.h). In a stage a warp multiplies wm · warp_n features by 128 of K with
+ * tile_m / wm tokens. tile_m is 8, 16, 32, 64 or 128, wm 1 or 2, warp_n 32, or 16 with
+ * PTXGEN_WGMMA, which needs sm_90a and PTX 8.2; there is no PTXGEN_BULK. The two CTAs of a cluster
+ * divide K, with wgmma only where wk is 1.
  */
 
 typedef struct ptxgen_sparse24_plan {
@@ -88,7 +88,7 @@ typedef struct ptxgen_sparse24_plan {
     ptxgen_target target;
     uint32_t variant_count;
     ptxgen_tile variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_m; of tier 2 */
-    ptxgen_dense_plan dense; /**< of tier 1 */
+    ptxgen_dense_plan dense;                        /**< of tier 1 */
 } ptxgen_sparse24_plan;
 
 /**
@@ -106,11 +106,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
  * allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
-                                                  const ptxgen_tile *tile,
-                                                  ptxgen_error *err);
+                                                  const ptxgen_tile *tile, ptxgen_error *err);
 /** Tier 2's variant that serves m tokens; NULL when m is 0 or above the plan's most. */
-PTXGEN_API const ptxgen_tile *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan,
-                                                                 uint64_t m);
+PTXGEN_API const ptxgen_tile *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                                               uint32_t *ctas, ptxgen_error *err);
@@ -196,13 +194,13 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_
  * y may be the residual itself, at the same address and with the same row stride.
  */
 typedef struct ptxgen_sparse24_args {
-    uint64_t m;      /**< tokens: 0 launches nothing */
-    uint64_t x;      /**< [m, k], row stride x_stride ≥ k */
-    uint64_t w;      /**< as packed */
-    uint64_t x_scale, w_scale; /**< s8: f32 [m], [n] */
-    uint64_t bias;     /**< [n] */
-    uint64_t residual; /**< [m, n], row stride residual_stride ≥ n */
-    uint64_t y;        /**< [m, n], row stride y_stride ≥ n */
+    uint64_t m;                                   /**< tokens: 0 launches nothing */
+    uint64_t x;                                   /**< [m, k], row stride x_stride ≥ k */
+    uint64_t w;                                   /**< as packed */
+    uint64_t x_scale, w_scale;                    /**< s8: f32 [m], [n] */
+    uint64_t bias;                                /**< [n] */
+    uint64_t residual;                            /**< [m, n], row stride residual_stride ≥ n */
+    uint64_t y;                                   /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
      * Address of workspace_bytes bytes, at least ptxgen_sparse24_workspace_bytes, at a multiple of
@@ -239,8 +237,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver,
 /** Unloads a kernel from load; releases a reference from dispatch. NULL does nothing. */
 PTXGEN_API void ptxgen_sparse24_destroy(ptxgen_sparse24 *kernel);
 /** The driver's attributes of the entry that serves m tokens; NULL if there is none. */
-PTXGEN_API const ptxgen_kernel_attributes *
-ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t m);
+PTXGEN_API const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel,
+                                                                      uint64_t m);
 /** Bytes of workspace that this launch needs, which may be 0; tier 1 includes inflated w. Pure. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
                                                          const ptxgen_sparse24_args *args,

@@ -114,15 +114,15 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
 /* ---- planning ---- */
 
 /*
- * Tiles (tile.h). A CTA computes tile_m tokens by tile_n features, or a few less, since the blocks_n
- * tiles along N have equal sizes. With PTXGEN_MMA eight warps, wm × wn × wk, divide tokens, features
- * and K, and each takes 128 bytes of K from a stage; the two CTAs of a cluster divide K. A fused tile
- * has each CTA quantise the tokens for itself.
+ * Tiles (tile.h). A CTA computes tile_m tokens by tile_n features, or a few less, since the
+ * blocks_n tiles along N have equal sizes. With PTXGEN_MMA eight warps, wm × wn × wk, divide
+ * tokens, features and K, and each takes 128 bytes of K from a stage; the two CTAs of a cluster
+ * divide K. A fused tile has each CTA quantise the tokens for itself.
  *
  * With PTXGEN_WGMMA (sm_90a) one to four producer warps issue the copies, and wk is blocks of 128
- * bytes of K in a stage. Where tile_m is 64 or 128, tokens are the M of wgmma, 16 for each of the wm
- * warps, and tile_n / wn features its N; otherwise features are its M, 16 for each of the wn warps,
- * and tile_m / wm tokens its N. There is no PTXGEN_BULK.
+ * bytes of K in a stage. Where tile_m is 64 or 128, tokens are the M of wgmma, 16 for each of the
+ * wm warps, and tile_n / wn features its N; otherwise features are its M, 16 for each of the wn
+ * warps, and tile_m / wm tokens its N. There is no PTXGEN_BULK.
  */
 
 enum { PTXGEN_W8A8_VARIANTS = 6 };
@@ -147,12 +147,13 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
 /**
  * Makes `tile` the plan's only variant, to measure it: its kind, tile_m, tile_n (0: the most even
  * division of N that fits), wn, wm and wk (0: 1, with wgmma what suits the tile), stages (0: all
- * that fit), fused and cluster (0: 1) are used, and the other members are computed here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number
- * out of its range, PTXGEN_ERROR_UNSUPPORTED for a cluster or a kind that the target or a size does
- * not allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
+ * that fit), fused and cluster (0: 1) are used, and the other members are computed here. Errors:
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_UNSUPPORTED for a
+ * cluster or a kind that the target or a size does not allow, PTXGEN_ERROR_SHARED_MEMORY for a tile
+ * that no CTA holds.
  */
-PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
-                                              const ptxgen_tile *tile, ptxgen_error *err);
+PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan, const ptxgen_tile *tile,
+                                              ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or not between the spec's min_m and max_m. */
 PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
 /** The entry's name in the module: "w8a8_fused", or as "w8a8_m16"; the number is tokens. */
