@@ -381,14 +381,9 @@ static void begin(struct marlin_bulk *b)
     marlin_emit_params(q);
     q->g.at = gemm_find_threads(k);
     q->g.tiles_m = marlin_emit_tiles_m(q);
-    ptx_u32 unit = q->g.at.cta;
-    if (q->v->cluster > 1) {
-        unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
-        q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
+    gemm_find_share(&q->g);
+    if (q->v->cluster > 1)
         b->along_k = ptx_mul_lo_u32(k, q->g.rank, U32(q->g.division.stages));
-    }
-    b->q.g.first = gemm_first_stage(k, &q->g.division, unit);
-    b->q.g.end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, unit, U32(1)));
     b->stage = marlin_stage_layout(q->spec, q->v);
     b->q.g.ring = (struct gemm_ring){.stages = q->v->stages,
                                      .stage_bytes = b->stage.bytes,

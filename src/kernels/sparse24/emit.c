@@ -67,12 +67,8 @@ void sparse24_find_share(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
     q->g.tiles_m = gemm_divide_up(k, q->g.m, q->v->tile_m);
-    q->g.unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
-    if (q->v->cluster > 1)
-        q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
+    gemm_find_share(&q->g);
     ptx_u32 next = ptx_add_u32(k, q->g.unit, U32(1));
-    q->g.first = gemm_first_stage(k, &q->g.division, q->g.unit);
-    q->g.end = gemm_first_stage(k, &q->g.division, next);
     ptx_u32 more = ptx_min_u32(k, next, q->g.division.extra);
     q->end_granule = ptx_mad_lo_u32(k, next, q->g.division.share, more);
 }

@@ -372,11 +372,7 @@ static void begin(struct product *q)
 void w8a8_find_share(struct product *q)
 {
     ptx_kernel *k = q->g.k;
-    q->g.unit = gemm_divide(k, q->g.at.cta, q->v->cluster);
-    if (q->v->cluster > 1)
-        q->g.rank = ptx_and_b32(k, q->g.at.cta, U32(q->v->cluster - 1));
-    q->g.first = gemm_first_stage(k, &q->g.division, q->g.unit);
-    q->g.end = gemm_first_stage(k, &q->g.division, ptx_add_u32(k, q->g.unit, U32(1)));
+    gemm_find_share(&q->g);
     ptx_u32 more = ptx_min_u32(k, q->g.unit, q->g.division.extra);
     q->first_granule = ptx_mad_lo_u32(k, q->g.unit, q->g.division.share, more);
     q->rotates = w8a8_rotates(q->plan, q->v);
