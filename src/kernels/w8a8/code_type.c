@@ -5,14 +5,14 @@
  *
  *     s8      sums are s32, and exact
  *     e4m3    sums are f32. Tensor cores keep as little as 13 bits while they add (wgmma of sm_90,
- *             mma.sync of sm_89), so each stage of wgmma, and each mma.sync, begins with sums of 0,
- *             which are then added to the tile's sums in f32.
+ *             mma.sync of sm_89), so each block of 128 of K of wgmma, and each mma.sync, begins
+ * with sums of 0, which are then added to the tile's sums in f32.
  */
 #include "emit.h"
 
 /* ---- codes ---- */
 
-/* Larger quotients become the largest code, 448; a token that is not finite keeps no code. */
+/* The low byte of the pair; quotients above 448, the largest number, become 448. */
 static ptx_u32 e4m3_code_of(ptx_kernel *k, ptx_f32 quotient)
 {
     ptx_u16 pair = ptx_cvt_e4m3x2_f32(k, F32(0), quotient);
@@ -79,8 +79,8 @@ void w8a8_mma(struct product *q, ptx_u32 acc[4], const ptx_u32 w[4], const ptx_u
     ptx_mma_m16n8k32_s32_s8_s8_to(q->g.k, sums, w, codes, sums);
 }
 
-/* Accumulators of a thread in wgmma: a warp has 16 rows of A, and half as many as B's columns. */
-static uint32_t wgmma_sums(const struct product *q)
+/* Sums of a thread in wgmma: a warp's 16 rows of A by the columns of B, over 32 lanes. */
+static uint32_t count_wgmma_sums(const struct product *q)
 {
     return (w8a8_tokens_are_m(q->v) ? w8a8_group_features(q->v) : w8a8_group_tokens(q->v)) / 2;
 }
@@ -91,7 +91,7 @@ void w8a8_begin_wgmma_sums(struct product *q)
     if (!is_e4m3(q))
         return; /* the first products overwrite the sums */
     q->never = ptx_setp_ne_u32(k, q->g.m, q->g.m);
-    for (uint32_t r = 0; r < wgmma_sums(q); r++) {
+    for (uint32_t r = 0; r < count_wgmma_sums(q); r++) {
         ptx_mov_u32_to(k, q->acc[0][r / 4][r % 4], U32(0));
         for (uint32_t i = 0; i < q->v->wk; i++)
             q->block_sums[i][r] = ptx_mov_f32(k, F32(0));
@@ -115,7 +115,7 @@ void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t colum
 void w8a8_add_blocks(struct product *q)
 {
     for (uint32_t i = 0; i < q->v->wk; i++)
-        add_to_sums(q, q->acc[0][0], q->block_sums[i], wgmma_sums(q));
+        add_to_sums(q, q->acc[0][0], q->block_sums[i], count_wgmma_sums(q));
 }
 
 /* ---- sums ---- */

@@ -227,7 +227,7 @@ static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
 /* ---- tiles of wgmma ---- */
 
 /*
- * Tokens of the widest tile. With e4m3, sums of a stage of wgmma need registers beside the tile's
+ * Tokens of the widest tile. With e4m3, sums of a block of wgmma need registers beside the tile's
  * sums, and so do operands of mma.sync where a chip multiplies e4m3 as f16.
  */
 static uint32_t most_tile_m(const ptxgen_w8a8_plan *p)

@@ -6,11 +6,11 @@
  *
  * With e4m3 codes a kernel's sums are not exact. Products are; but a tensor core cuts all that it
  * adds at u·2^E, where 2^E is the exponent of the largest of it, and then its result. wgmma and
- * mma.sync of sm_89 have u = 2⁻¹³; other chips' mma.sync, which multiplies e4m3 as f16, has 2⁻²⁴
- * or less (Khattak and Mikaitis, arXiv 2512.07004). A tensor core adds 32 products to a sum, in one
- * step or in two of 16, which are at most CUTS = 36 cuts. Its sums start from 0 for each 128 of K
- * of wgmma, and for each mma.sync. With M the largest magnitude among a step's products and the sum
- * before, in and after the step,
+ * mma.sync of sm_89 have u = 2⁻¹³; mma.sync of other chips, some of which multiply e4m3 as f16,
+ * has 2⁻²⁴ or less (Khattak and Mikaitis, arXiv 2512.07004). A tensor core adds 32 products to a
+ * sum, in one step or in two of 16, which are at most CUTS = 36 cuts. Its sums start from 0 for
+ * each 128 of K of wgmma, and for each mma.sync. With M the largest magnitude among a step's
+ * products and the sum before, in and after the step,
  *
  *     |error of a step| ≤ 36·u·M·(1 + 2⁻⁴)
  *
@@ -209,10 +209,10 @@ enum { STEP = 32, CUTS = 36, SUM_CUTS = 4 };
 
 static const double unit_f32 = 0x1p-24;
 
-/* How a plan's kernel for m tokens sums: products from 0 on, and where tensor cores cut. */
+/* How a plan's kernel for m tokens sums. */
 struct summing {
-    uint32_t stage;
-    double cut;
+    uint32_t stage; /* K after which tensor cores begin from 0 */
+    double unit;    /* u */
 };
 
 /* A sum of products on its way through the steps of a tensor core. */
@@ -220,7 +220,7 @@ struct sum {
     double sum, magnitude, error;
     double start;       /* the sum when the stage began */
     double least, most; /* of the sum since K began */
-    double drift;       /* how much smaller cuts make the sum, at most, on average */
+    double drift;       /* the mean by which cuts make the sum smaller, at most */
     struct spread spread;
 };
 
@@ -244,11 +244,11 @@ static void add_step(const struct summing *how, struct sum *s, const double *x, 
     double sum = s->sum, size = s->magnitude, before = fabs(sum - s->start);
     double low = add_products(s, x, w, half);
     double high = add_products(s, x + half, w + half, count - half);
-    double cut = how->cut * fmax(before, fmax(low, high));
+    double cut = how->unit * fmax(before, fmax(low, high));
     s->error += CUTS * cut * (1 + 0x1p-4);
     size = s->magnitude - size;
     s->drift += size > 0 ? (s->sum - sum) / size * STEP / 2 * cut : 0;
-    s->drift += SUM_CUTS / 2 * how->cut * (s->sum - s->start);
+    s->drift += SUM_CUTS / 2 * how->unit * (s->sum - s->start);
     s->least = fmin(s->least, s->sum);
     s->most = fmax(s->most, s->sum);
     double far = fmax(s->sum - s->least, s->most - s->sum);
@@ -293,7 +293,7 @@ static struct summing summing_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile
 {
     bool wgmma = w8a8_is_wgmma(v);
     return (struct summing){.stage = wgmma ? W8A8_BLOCK : STEP,
-                            .cut = wgmma || plan->target.ptx.sm == 89 ? 0x1p-13 : 0x1p-24};
+                            .unit = wgmma || plan->target.ptx.sm == 89 ? 0x1p-13 : 0x1p-24};
 }
 
 ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,

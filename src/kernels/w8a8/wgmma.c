@@ -31,7 +31,7 @@ enum { WARPGROUP_ROWS = 64, DEEP_RING = 8 };
 struct producer {
     struct gemm_producer p;
     ptx_u32 row, token; /* the tile's first */
-    ptx_u32 bytes;      /* of a stage that this thread issues, or answers for */
+    ptx_u32 bytes;      /* of a stage that its barrier expects from this thread */
     ptx_u32 issued;     /* stages, where it keeps pace */
 };
 
@@ -305,7 +305,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
         keep_in_flight(q, part);
         return;
     }
-    next_stage(q);
+    next_stage(q); /* this wait overlaps the products */
     ptx_wgmma_wait_group(g->k, 0);
     w8a8_add_blocks(q);
     gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
