@@ -53,14 +53,15 @@ static unsigned number_before(const char *line, const char *end)
 
 static void read_line(const char *line, struct assembled *a)
 {
+    a->serialised += strstr(line, "wgmma.mma_async instructions are serialized") != NULL;
     struct assembled_entry *last = a->count ? &a->entries[a->count - 1] : NULL;
     if (strstr(line, "Compiling entry function")) {
         assert_in_range(a->count, 0, sizeof a->entries / sizeof *a->entries - 1);
         assert_int_equal(sscanf(strchr(line, '\''), "'%63[^']'", a->entries[a->count++].name), 1);
     } else if (last && strstr(line, "bytes stack frame")) {
         last->stack_bytes = number_before(line, " bytes stack frame");
-        last->spilled_bytes = number_before(line, " bytes spill stores") +
-                              number_before(line, " bytes spill loads");
+        last->spilled_bytes =
+            number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
     } else if (last && strstr(line, "Used")) {
         last->registers = number_before(line, " registers");
         last->static_shared_bytes = number_before(line, " bytes smem");
@@ -100,6 +101,8 @@ struct assembled assert_assembles_without_spills(const char *text, const char *t
     if (!taken)
         fail_msg("not assembled for %s", target_name);
     assert_true(a.count > 0);
+    if (a.serialised)
+        fail_msg("for %s ptxas serialises the wgmmas of %u entries", target_name, a.serialised);
     for (size_t i = 0; i < a.count; i++) {
         assert_in_range(a.entries[i].registers, 1, 255);
         if (a.entries[i].stack_bytes || a.entries[i].spilled_bytes)

@@ -22,6 +22,7 @@ struct assembled_entry {
 };
 struct assembled {
     size_t count;
+    unsigned serialised; /* entries whose wgmmas ptxas puts one after another */
     struct assembled_entry entries[16];
 };
 
@@ -29,7 +30,10 @@ struct assembled {
 void skip_without_ptxas(void);
 /* Its path; empty where there is none. */
 const char *ptxas_path(void);
-/* Fails where ptxas refuses the text, or an entry spills a register or has a stack frame. */
+/*
+ * Fails where ptxas refuses the text, where an entry spills a register or has a stack frame, and
+ * where ptxas says that it makes each wgmma wait for the one before.
+ */
 struct assembled assert_assembles_without_spills(const char *text, const char *target_name);
 
 #endif

@@ -72,6 +72,12 @@ static const struct shape gpu_shapes[] = {
     {&w8a8_harness, 16,
      &(const ptxgen_w8a8_spec){
          .k = 8192, .n = 8192, .x_type = PTXGEN_BF16, .y_type = PTXGEN_BF16, .bias = 1}},
+    {&w8a8_harness, 16,
+     &(const ptxgen_w8a8_spec){.k = 8192,
+                               .n = 8192,
+                               .x_type = PTXGEN_F16,
+                               .y_type = PTXGEN_F16,
+                               .codes = PTXGEN_W8A8_E4M3}},
     {&w8a8_harness, 40,
      &(const ptxgen_w8a8_spec){
          .k = 4096, .n = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16, .asymmetric = 1}},
@@ -107,6 +113,12 @@ static const struct shape cpu_shapes[] = {
     {&w8a8_harness, 130,
      &(const ptxgen_w8a8_spec){
          .k = 1001, .n = 33, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32, .bias = 1}},
+    {&w8a8_harness, 40,
+     &(const ptxgen_w8a8_spec){.k = 1040,
+                               .n = 96,
+                               .x_type = PTXGEN_F16,
+                               .y_type = PTXGEN_F16,
+                               .codes = PTXGEN_W8A8_E4M3}},
 };
 
 /* What is replayed. */

@@ -57,7 +57,7 @@ static void random_specs_emit_the_same_text_twice_within_the_registers(void **st
 
 /*
  * What is usual, for every target; everything at once (wide types, zero points, bias, bytes), and
- * long wide rows, for the first and for one with dependent launches.
+ * long wide rows, for the first and for one with dependent launches; e4m3 codes where there are.
  */
 static void ptxas_takes_it_for_every_target_without_spills(void **state)
 {
@@ -77,11 +77,23 @@ static void ptxas_takes_it_for_every_target_without_spills(void **state)
          .x_type = PTXGEN_F64,
          .y_type = PTXGEN_F64,
          .asymmetric = 1,
-         .bias = 1}};
-    enum { SPECS = sizeof specs / sizeof *specs, DEPENDENT = 3 };
+         .bias = 1},
+        {.k = 8192,
+         .n = 8192,
+         .x_type = PTXGEN_F16,
+         .y_type = PTXGEN_F16,
+         .codes = PTXGEN_W8A8_E4M3},
+        {.k = 4091,
+         .n = 1000,
+         .x_type = PTXGEN_F32,
+         .y_type = PTXGEN_F32,
+         .bias = 1,
+         .codes = PTXGEN_W8A8_E4M3}};
+    enum { SPECS = sizeof specs / sizeof *specs, E4M3 = 3, SM_89 = 2, DEPENDENT = 3 };
     for (size_t i = 0; i < SPECS * TARGETS; i++) {
         size_t spec = i / TARGETS, t = i % TARGETS;
-        if ((spec && t && t != DEPENDENT) || !test_in_share((int)i))
+        bool has = spec < E4M3 ? !spec || !t || t == DEPENDENT : t >= SM_89;
+        if (!has || !test_in_share((int)i))
             continue;
         const char *target = target_names[t];
         unsigned pressure;

@@ -135,12 +135,22 @@ static bool fill_stages(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     return gemm_fill_stages(&w8a8_planner, p, 0, v);
 }
 
-/* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
-static bool divides(const ptxgen_tile *v)
+/*
+ * Whether mma.sync takes e4m3 codes as f16: ptxas turns them into twice as many registers, and has
+ * those of many products at once.
+ */
+static bool widens_codes(const ptxgen_w8a8_plan *p)
 {
+    return p->spec.codes == PTXGEN_W8A8_E4M3 && p->target.ptx.sm >= 90 && p->target.ptx.sm < 120;
+}
+
+/* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
+static bool divides(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
+{
+    uint32_t most = widens_codes(p) ? MAX_ACCUMULATORS / 4 : MAX_ACCUMULATORS;
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
     return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 &&
-           rows <= 64 && columns <= 128 && rows * columns / 32 <= MAX_ACCUMULATORS &&
+           rows <= 64 && columns <= 128 && rows * columns / 32 <= most &&
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }
 
@@ -184,7 +194,7 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_tile *best)
         v.wn = warps[i][0];
         v.wm = warps[i][1];
         v.wk = warps[i][2];
-        if (!divides(&v) || !fill_stages(p, &v))
+        if (!divides(p, &v) || !fill_stages(p, &v))
             continue;
         if (!found || is_better(&v, best))
             *best = v;
@@ -232,9 +242,7 @@ static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
  */
 static uint32_t most_tile_m(const ptxgen_w8a8_plan *p)
 {
-    bool halved =
-        p->spec.codes == PTXGEN_W8A8_E4M3 && p->target.ptx.sm >= 90 && p->target.ptx.sm < 120;
-    return halved ? MOST_TILE_M / 2 : MOST_TILE_M;
+    return widens_codes(p) ? MOST_TILE_M / 2 : MOST_TILE_M;
 }
 
 static bool has_clusters(const ptxgen_w8a8_plan *p)
@@ -494,9 +502,10 @@ static bool is_known(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 }
 
 /* Whether the caller's warps of mma.sync divide the tile. */
-static bool has_known_warps(const ptxgen_tile *v)
+static bool has_known_warps(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    return v->wn && (v->wm == 1 || v->wk == 1) && v->wn * v->wm * v->wk == W8A8_WARPS && divides(v);
+    return v->wn && (v->wm == 1 || v->wk == 1) && v->wn * v->wm * v->wk == W8A8_WARPS &&
+           divides(p, v);
 }
 
 static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *err)
@@ -513,7 +522,7 @@ static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *er
     else if (known)
         divide_n(p, v->tile_n, v);
     bool in_range =
-        known && (wgmma || has_known_warps(v)) && v->tile_n <= MAX_TILE_N && v->ctas == 1;
+        known && (wgmma || has_known_warps(p, v)) && v->tile_n <= MAX_TILE_N && v->ctas == 1;
     bool clusters = v->cluster == 1 || (v->cluster == 2 && !v->fused && has_clusters(p));
     bool allowed = in_range && (wgmma ? arrange_wgmma(p, v)
                                       : clusters && w8a8_steps(&p->spec, v) % v->cluster == 0);
