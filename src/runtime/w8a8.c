@@ -139,7 +139,7 @@ static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, const p
 {
     bool can_overlap = plan->target.ptx.sm >= 90;
     uint64_t codes = a->workspace + s->codes;
-    if (w8a8_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         map_operands(plan, v, a, codes, to);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){

@@ -10,11 +10,6 @@
 
 #define F64(x) ptx_imm_f64(x)
 
-static inline bool has_dependent_launch(const ptxgen_w8a8_plan *plan)
-{
-    return plan->target.ptx.sm >= 90;
-}
-
 /* The stage that block `block` of features begins with, see w8a8_rotates. */
 static inline ptx_u32 w8a8_first_stage(ptx_kernel *k, ptx_u32 block, ptx_u32 stages,
                                        uint32_t multiprocessors)

@@ -12,11 +12,6 @@
 
 #include <stdbool.h>
 
-static inline bool w8a8_is_wgmma(const ptxgen_tile *v)
-{
-    return v->kind == PTXGEN_WGMMA;
-}
-
 enum {
     W8A8_THREADS = 256, /* of a product's CTA */
     W8A8_WARPS = W8A8_THREADS / 32,
@@ -132,11 +127,6 @@ static inline uint32_t w8a8_quantise_threads(const ptxgen_w8a8_spec *spec)
     return threads;
 }
 
-static inline bool w8a8_has_wgmma(const ptxgen_target *target)
-{
-    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
-}
-
 /* ---- a variant's tile ---- */
 
 /* Bytes of K in a stage: a block for each warp along K. */
@@ -206,7 +196,7 @@ static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen
 /* Whether tokens are the M of wgmma and features its N. */
 static inline bool w8a8_tokens_are_m(const ptxgen_tile *v)
 {
-    return w8a8_is_wgmma(v) && (v->tile_m == 64 || v->tile_m == 128);
+    return gemm_is_wgmma(v) && (v->tile_m == 64 || v->tile_m == 128);
 }
 /* The N of wgmma, where it is features, and where it is tokens. */
 static inline uint32_t w8a8_group_features(const ptxgen_tile *v)
@@ -220,17 +210,17 @@ static inline uint32_t w8a8_group_tokens(const ptxgen_tile *v)
 /* Warps along K. With wgmma, wk is the blocks of K in a stage, and every warp multiplies all. */
 static inline uint32_t w8a8_warps_along_k(const ptxgen_tile *v)
 {
-    return w8a8_is_wgmma(v) ? 1 : v->wk;
+    return gemm_is_wgmma(v) ? 1 : v->wk;
 }
 /* Whether boxes of codes have only the tokens of the launch. */
 static inline bool w8a8_copies_present_tokens(const ptxgen_tile *v)
 {
-    return w8a8_is_wgmma(v) && v->tile_m <= 128;
+    return gemm_is_wgmma(v) && v->tile_m <= 128;
 }
 /* Whether one producer warp copies weights and another codes. */
 static inline bool w8a8_has_two_producers(const ptxgen_tile *v)
 {
-    return w8a8_is_wgmma(v) && v->tile_m < 64;
+    return gemm_is_wgmma(v) && v->tile_m < 64;
 }
 /* The consumer threads of a CTA. */
 static inline uint32_t w8a8_consumer_threads(const ptxgen_tile *v)
@@ -240,17 +230,17 @@ static inline uint32_t w8a8_consumer_threads(const ptxgen_tile *v)
 /* Whether consumer warpgroups need registers of the producer's. */
 static inline bool w8a8_moves_registers(const ptxgen_tile *v)
 {
-    return w8a8_is_wgmma(v) && !w8a8_tokens_are_m(v) && v->wn * v->wm == 16;
+    return gemm_is_wgmma(v) && !w8a8_tokens_are_m(v) && v->wn * v->wm == 16;
 }
 static inline uint32_t w8a8_threads(const ptxgen_tile *v)
 {
     uint32_t producers = w8a8_moves_registers(v) ? 128 : w8a8_has_two_producers(v) ? 64 : 32;
-    return w8a8_consumer_threads(v) + (w8a8_is_wgmma(v) ? producers : 0);
+    return w8a8_consumer_threads(v) + (gemm_is_wgmma(v) ? producers : 0);
 }
 /* Whether tiles, of launches with one tile along M, are dealt out whole. */
 static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
-    return v->fused || w8a8_is_wgmma(v) || v->cluster > 1 ||
+    return v->fused || gemm_is_wgmma(v) || v->cluster > 1 ||
            gemm_deals_whole(v->blocks_n, plan->target.multiprocessors);
 }
 /*
@@ -259,7 +249,7 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_tile
  */
 static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
-    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !w8a8_is_wgmma(v) &&
+    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !gemm_is_wgmma(v) &&
            (v->fused || v->wk > 1);
 }
 /* Tokens in the products: a fused tile multiplies 8 however few tokens it has. */
@@ -288,7 +278,7 @@ static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec, const pt
  */
 static inline uint32_t w8a8_stage_features(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
-    if (!w8a8_is_wgmma(v))
+    if (!gemm_is_wgmma(v))
         return v->tile_n;
     uint32_t most = w8a8_most_features(spec, v);
     uint32_t behind = v->wk * v->tile_m, least = v->tile_n > behind ? v->tile_n - behind : 0;
@@ -312,7 +302,7 @@ static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec, const 
  */
 static inline uint32_t w8a8_pass_tokens(const ptxgen_tile *v)
 {
-    if (w8a8_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         return v->tile_m < 64 ? v->tile_m : 64;
     return w8a8_columns(v) < 32 || v->cluster > 1 ? w8a8_columns(v) : 32;
 }
@@ -352,7 +342,7 @@ static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_ti
     uint64_t rings = (uint64_t)t->multiprocessors * t->shared_per_cta;
     bool large = (uint64_t)plan->spec.n * w8a8_w_stride(&plan->spec) > rings;
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
-           (large || !w8a8_is_wgmma(v)) && !v->fused;
+           (large || !gemm_is_wgmma(v)) && !v->fused;
 }
 
 /* Entries that are emitted before those of `variants` (a bit for each), for one of these or more.

@@ -424,7 +424,7 @@ static ptx_u64 places(struct product *q)
 void w8a8_begin_output(struct product *q)
 {
     const ptxgen_tile *v = q->v;
-    bool divides = !v->fused && !w8a8_is_wgmma(v) && v->cluster == 1;
+    bool divides = !v->fused && !gemm_is_wgmma(v) && v->cluster == 1;
     ptx_u64 all_places = places(q);
     q->output = (struct gemm_epilogue){
         .g = &q->g,

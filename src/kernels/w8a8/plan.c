@@ -121,7 +121,7 @@ static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     uint32_t barriers =
         w8a8_has_two_producers(v) ? gemm_ring_side_barrier_bytes(1) : gemm_ring_barrier_bytes(1);
-    return w8a8_stage_bytes(&p->spec, v) + (w8a8_is_wgmma(v) ? barriers : 0);
+    return w8a8_stage_bytes(&p->spec, v) + (gemm_is_wgmma(v) ? barriers : 0);
 }
 
 static uint64_t shared_bytes(const void *plan, const ptxgen_tile *v)
@@ -167,7 +167,7 @@ static uint32_t shared_traffic(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
         return (v->wm / 4 + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
-    if (w8a8_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         return 2 * v->tile_n + (v->tile_n / 64 + 1) * v->tile_m;
     return (v->wm + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
 }
@@ -255,13 +255,13 @@ static uint32_t most_n_of(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
         return MAX_TILE_N * LEAST_WGMMA_M / v->tile_m;
-    return w8a8_is_wgmma(v) ? MAX_WGMMA_N : MAX_TILE_N;
+    return gemm_is_wgmma(v) ? MAX_WGMMA_N : MAX_TILE_N;
 }
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     bool has_room = v->tile_m <= most_tile_m(p); /* for the sums of a stage, in registers */
-    return has_room && w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES &&
+    return has_room && gemm_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES &&
            !v->fused && v->cluster == 1;
 }
 
@@ -314,12 +314,12 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint3
     uint64_t rows = w8a8_most_features(&p->spec, v);
     bool present = w8a8_copies_present_tokens(v) && m <= v->tile_m;
     uint64_t codes = v->fused ? 0 : present ? m : v->tile_m;
-    uint64_t rate = present ? 100 : w8a8_is_wgmma(v) ? 80 : 45;
+    uint64_t rate = present ? 100 : gemm_is_wgmma(v) ? 80 : 45;
     /* reads of w, all but the first from the L2 */
     uint64_t reads = tokens_are_m ? (m + v->tile_m - 1) / v->tile_m : 1;
     const uint64_t times[] = {
         rows * busy * 1000 / (23 * reads * p->target.multiprocessors), (rows + codes) * 1000 / rate,
-        (uint64_t)v->tile_n * v->tile_m * 1000 / (w8a8_is_wgmma(v) ? 6500 : 3000),
+        (uint64_t)v->tile_n * v->tile_m * 1000 / (gemm_is_wgmma(v) ? 6500 : 3000),
         (uint64_t)shared_traffic(v) * (tokens_are_m ? 4 : 5)};
     uint64_t most = tokens_are_m ? LEAST_TIME : 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -345,7 +345,7 @@ static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, ui
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
     uint64_t each = byte_cost(p, v, m, busy * v->cluster);
-    if (w8a8_is_wgmma(v)) {
+    if (gemm_is_wgmma(v)) {
         bool none = w8a8_copies_present_tokens(v) && m <= v->tile_m;
         uint64_t past_m = none ? 0 : (v->tile_m - m % v->tile_m) % v->tile_m;
         return (tiles + units - 1) / units * k * each + past_m * k * 14;
@@ -368,7 +368,7 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint32_t m
 static bool adapt(const void *of, ptxgen_tile *v)
 {
     const ptxgen_w8a8_plan *p = of;
-    if (w8a8_is_wgmma(v))
+    if (gemm_is_wgmma(v))
         return arrange_wgmma(p, v);
     if (!arrange_warps(p, v))
         return false;
@@ -447,7 +447,7 @@ static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
     ptxgen_tile w = {.kind = PTXGEN_WGMMA, .tile_m = LEAST_WGMMA_M, .ctas = 1, .cluster = 1};
     divide_evenly(p, 1, most_n_of(&w), &w);
     return v->tile_m < w.tile_m && arrange_wgmma(p, &w) &&
-           cost(p, &w, v->tile_m) < cost(p, v, v->tile_m) + !w8a8_is_wgmma(v);
+           cost(p, &w, v->tile_m) < cost(p, v, v->tile_m) + !gemm_is_wgmma(v);
 }
 
 static uint32_t copy_bytes(const ptxgen_w8a8_spec *s)
@@ -512,7 +512,7 @@ static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *er
 {
     const ptxgen_w8a8_plan *p = of;
     const ptxgen_tile asked = *v;
-    bool wgmma = w8a8_is_wgmma(v), known = is_known(p, v);
+    bool wgmma = gemm_is_wgmma(v), known = is_known(p, v);
     if (!wgmma) {
         v->wm = v->wm ? v->wm : 1;
         v->wk = v->wk ? v->wk : 1;
@@ -616,7 +616,7 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
 
 static bool is_whole(const void *of, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
 {
-    if (w8a8_takes_all_tokens(v) || w8a8_is_wgmma(v))
+    if (w8a8_takes_all_tokens(v) || gemm_is_wgmma(v))
         return w8a8_is_whole(of, v);
     return v->cluster > 1 || gemm_deals_whole(tiles, units);
 }

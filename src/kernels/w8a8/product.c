@@ -33,10 +33,10 @@ static bool is_used(const struct product *q, int param)
     case W8A8_X_ZERO: return fused && given && s->asymmetric;
     case W8A8_W_SUM: return s->asymmetric;
     case W8A8_BIAS: return s->bias;
-    case W8A8_W: return !w8a8_is_wgmma(q->v);
+    case W8A8_W: return !gemm_is_wgmma(q->v);
     case W8A8_CODES:
     case W8A8_FLAGS:
-    case W8A8_PARTIALS: return !fused && !w8a8_is_wgmma(q->v);
+    case W8A8_PARTIALS: return !fused && !gemm_is_wgmma(q->v);
     case W8A8_TOKEN_SCALES: return !fused;
     case W8A8_TOKEN_ZEROS: return !fused && s->asymmetric;
     default: return true;
@@ -132,12 +132,12 @@ static bool fills_in_loop(const struct product *q)
 /* Whether weights are copied while the quantising kernel may still run. */
 static bool issues_weights_early(const struct product *q)
 {
-    return q->v->fused || (has_dependent_launch(q->plan) && !fills_in_loop(q));
+    return q->v->fused || (gemm_overlaps(&q->plan->target) && !fills_in_loop(q));
 }
 
 static void wait_for_previous(struct product *q)
 {
-    if (!has_dependent_launch(q->plan))
+    if (!gemm_overlaps(&q->plan->target))
         return;
     ptx_griddepcontrol_launch_dependents(q->g.k);
     ptx_griddepcontrol_wait(q->g.k);
@@ -423,7 +423,7 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
 
 static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
-    bool wgmma = w8a8_is_wgmma(v);
+    bool wgmma = gemm_is_wgmma(v);
     struct product q = {.g = {.ops = &cp_async_ops,
                               .name = ptxgen_w8a8_entry(v),
                               .consumers = wgmma ? w8a8_consumer_threads(v) : W8A8_THREADS,

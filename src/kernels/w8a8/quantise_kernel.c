@@ -213,7 +213,7 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_modul
     e.token = ptx_sreg_ctaid_x(k);
     ptx_u32 slots = ptx_shared_address(
         k, ptx_shared_declare(k, "ranges of the warps", 32 * w8a8_range_bytes(spec), 8));
-    bool dependent = has_dependent_launch(plan);
+    bool dependent = gemm_overlaps(&plan->target);
     if (dependent)
         ptx_griddepcontrol_launch_dependents(k);
     if (dependent && prefetches) {

@@ -291,7 +291,7 @@ static struct linear_result finish(const ptxgen_w8a8_spec *s, const struct sum *
 
 static struct summing summing_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
-    bool wgmma = w8a8_is_wgmma(v);
+    bool wgmma = gemm_is_wgmma(v);
     return (struct summing){.stage = wgmma ? W8A8_BLOCK : STEP,
                             .unit = wgmma || plan->target.ptx.sm == 89 ? 0x1p-13 : 0x1p-24};
 }
