@@ -104,7 +104,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family dense = {
-    .table = {FAMILY_TABLE(dense), .plan_version = 13, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(dense), .plan_version = 14, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(dense),
     FAMILY_WORKSPACE_MEMBERS(dense),
