@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static long processors;
@@ -58,7 +59,22 @@ static void be(const struct machine *machine)
 struct tally {
     atomic_int done[SLICES];
     uint32_t fails; /* slice of which the comparison fails; SLICES: none */
+    atomic_bool has_failed;
 };
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(const struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Slices behind the one that fails end after it, and leave its thread the time to say so. */
+static void wait_for_failure(struct tally *tally)
+{
+    enum { TIME_TO_SAY = 100 };
+    while (!atomic_load(&tally->has_failed))
+        sleep_ms(1);
+    sleep_ms(TIME_TO_SAY);
+}
 
 static ptxgen_status compare(void *state, uint32_t index, struct comparison *part,
                              ptxgen_error *err)
@@ -67,8 +83,12 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
     atomic_fetch_add(&tally->done[index], 1);
     part->reference.outputs = index;
     part->expected.wrong = 1;
+    if (index > tally->fails)
+        wait_for_failure(tally);
+    if (index == tally->fails)
+        atomic_store(&tally->has_failed, true);
     return index == tally->fails ? ptxgen_fail(err, PTXGEN_ERROR_FILE, "slice %u", index)
-                                : PTXGEN_OK;
+                                 : PTXGEN_OK;
 }
 
 static void every_slice_is_compared_once(void **state)
