@@ -24,10 +24,12 @@ static void parse_codes(struct argp_state *state, const char *text, struct famil
     uint32_t range[2];
     if (strcmp(text, "e4m3") == 0) {
         s->codes = PTXGEN_W8A8_E4M3;
+        s->q_min = s->q_max = 0;
         return;
     }
     if (parse_numbers(state, "--codes", text, 0, 128, range, 2) != 2)
         argp_error(state, "--codes %s: expected e4m3, or two magnitudes, as 128,127", text);
+    s->codes = PTXGEN_W8A8_S8;
     s->q_min = (int16_t) - (int32_t)range[0];
     s->q_max = (int16_t)range[1];
 }

@@ -58,6 +58,9 @@ static ptxgen_status find_input_zero(const struct tensor_store *store, const cha
 static ptxgen_status find_weight(const struct tensor_store *store, const char *layer,
                                  ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
+    if (spec->codes != PTXGEN_W8A8_S8)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "files have s8 codes; --codes e4m3 takes random weights alone");
     ptxgen_status status = layer_require_part(store, layer, "weight", &l->weight, err);
     if (status != PTXGEN_OK)
         return status;
