@@ -261,15 +261,12 @@ static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uin
 
 static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
 {
-    static const char *const kinds[] = {[PTXGEN_MMA] = "mma.sync",
-                                        [PTXGEN_WGMMA] = "wgmma",
-                                        [PTXGEN_BULK] = "mma.sync with copies in bulk"};
     const char *pairs = v->cluster > 1 ? "; two CTAs share their tokens" : "";
     (void)of, (void)m;
     snprintf(text, size,
              "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, %u stages, "
              "%s%s",
-             v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages, kinds[v->kind],
+             v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages, gemm_name_kind(v),
              v->split > 1 ? "; two CTAs divide K" : pairs);
 }
 

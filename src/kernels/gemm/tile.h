@@ -19,6 +19,14 @@ static inline bool gemm_is_bulk(const ptxgen_tile *v)
 {
     return v->kind != PTXGEN_MMA;
 }
+/* How the tile is multiplied, for people. */
+static inline const char *gemm_name_kind(const ptxgen_tile *v)
+{
+    static const char *const names[] = {[PTXGEN_MMA] = "mma.sync",
+                                        [PTXGEN_WGMMA] = "wgmma",
+                                        [PTXGEN_BULK] = "mma.sync with copies in bulk"};
+    return names[v->kind];
+}
 /* Threads of a CTA that multiply. */
 static inline uint32_t gemm_tile_threads(const ptxgen_tile *v)
 {

@@ -11,9 +11,6 @@ bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan, const ptxgen_t
 
 void marlin_describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
 {
-    static const char *const kinds[] = {[PTXGEN_MMA] = "mma.sync",
-                                        [PTXGEN_WGMMA] = "wgmma",
-                                        [PTXGEN_BULK] = "mma.sync with copies in bulk"};
     const ptxgen_marlin_plan *plan = of;
     (void)m;
     char weights[64] = "scales are multiplied into sums, in f32";
@@ -21,5 +18,5 @@ void marlin_describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
         snprintf(weights, sizeof weights, "weights are scaled and rounded to %s",
                  plan->spec.type == PTXGEN_F16 ? "f16" : "bf16");
     snprintf(text, size, "tiles of %u tokens by %u features, %s; %s", v->tile_m, v->tile_n,
-             kinds[v->kind], weights);
+             gemm_name_kind(v), weights);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What depends on the type of the codes: how a quotient becomes a code, the instructions that
- * multiply codes, and how their sums are added up and become numbers.
+ * multiply codes, and how their sums become numbers.
  *
  *     s8      sums are s32, and exact
  *     e4m3    sums are f32. Tensor cores keep as little as 13 bits while they add (wgmma of sm_90,
@@ -116,15 +116,6 @@ void w8a8_add_blocks(struct product *q)
 {
     for (uint32_t i = 0; i < q->v->wk; i++)
         add_to_sums(q, q->acc[0][0], q->block_sums[i], count_wgmma_sums(q));
-}
-
-/* ---- sums ---- */
-
-ptx_u32 w8a8_add_sums(ptx_kernel *k, const ptxgen_w8a8_spec *s, ptx_u32 a, ptx_u32 b)
-{
-    if (!w8a8_sums_are_integers(s))
-        return ptx_f32_as_u32(ptx_add_f32(k, ptx_u32_as_f32(a), ptx_u32_as_f32(b)));
-    return ptx_s32_as_u32(ptx_add_s32(k, ptx_u32_as_s32(a), ptx_u32_as_s32(b)));
 }
 
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum)

@@ -269,8 +269,7 @@ void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t colum
                 ptx_u64 b, ptx_pred later);
 /* Where blocks have sums apart: adds those of a stage, whose products have completed. */
 void w8a8_add_blocks(struct product *q);
-/* The sum of two sums, and a sum as a number of the work type. */
-ptx_u32 w8a8_add_sums(ptx_kernel *k, const ptxgen_w8a8_spec *s, ptx_u32 a, ptx_u32 b);
+/* A sum as a number of the work type. */
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum);
 
 /* output.c */
