@@ -109,6 +109,7 @@ static void every_class_of_w8a8_is_right(void **state)
         "copies of 4",
         "aligned first",
         "fetched ahead",
+        "e4m3",
         NULL};
     const struct class_family family = {
         .harness = &w8a8_harness,

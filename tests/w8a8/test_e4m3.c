@@ -137,7 +137,6 @@ static void the_spread_sees_a_step_that_is_left_out(void **state)
         const ptxgen_w8a8_plan plan = prepare(targets[i], &o);
         compute(&plan, &o, 0, 0, y, bound, spread);
         compute(&plan, &o, 1024, 1056, without, unused, not_used);
-        assert_true(ratio_of(y, y, bound, spread) < 0.01);
         assert_true(ratio_of(without, y, bound, spread) > 2);
     }
 }
