@@ -29,17 +29,19 @@
  *     (0 without a bias).
  *   - round() rounds to the nearest integer, ties to even; the quotient has been rounded before.
  *   - A token with a NaN or infinity in x gives NaN in its own row of y only. Its codes are 0.
- *   - −128 is an ordinary weight. acc is exact: a spec whose sums could exceed s32 is refused, that
- * is, K above 132,104 for codes from −127 to 127, and K above 131,071 with −128.
+ *   - −128 is an ordinary weight. acc is exact: a spec whose sums could exceed s32 is refused,
+ *     that is, K above 132,104 for codes from −127 to 127, and K above 131,071 with −128.
  *   - y = ((acc · sx) · sw) + bias, computed from left to right and then rounded to y's type; f64
  *     is rounded to f32 first if y is f16 or bf16.
  *
  * Where codes are e4m3 (sm_89 and later):
  *   - q[m,k] = x[m,k] / sx[m], rounded to f32, then to the nearest e4m3 number, ties to even;
- * larger ones become 448, the largest. With DYNAMIC sx = max|x| / 448. There are no zero points.
- *   - acc is f32. Tensor cores cut sums of e4m3 products at 13 bits, so these are summed for at
- * most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound states how far y may be
- *     off. Launches of the same plan with the same M and operands give the same bits.
+ *     larger ones become 448, the largest. With DYNAMIC sx = max|x| / 448. There are no zero
+ *     points.
+ *   - acc is f32. Tensor cores may keep only 13 bits while they add e4m3 products, so these are
+ *     summed for at most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound
+ *     states how far y may be off. Launches of the same plan with the same M and operands give the
+ * same bits.
  *   - A weight that is NaN makes its feature's outputs NaN.
  *   - x and y are f32, f16 or bf16; K is at most 131,072.
  *
@@ -89,8 +91,7 @@ typedef enum ptxgen_w8a8_scales {
 /** The type of the codes of weights and activations. */
 typedef enum ptxgen_w8a8_codes {
     PTXGEN_W8A8_S8 = 0,
-    PTXGEN_W8A8_E4M3 =
-        1 /**< 1 sign bit, 4 bits of exponent, 3 of mantissa; 0x7F and 0xFF are NaN */
+    PTXGEN_W8A8_E4M3 = 1 /**< sign, 4 bits of exponent, 3 of mantissa; 0x7F and 0xFF are NaN */
 } ptxgen_w8a8_codes;
 
 /** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */

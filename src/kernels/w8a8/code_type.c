@@ -4,9 +4,9 @@
  * multiply codes, and how their sums become numbers.
  *
  *     s8      sums are s32, and exact
- *     e4m3    sums are f32. Tensor cores keep as little as 13 bits while they add (wgmma of sm_90,
- *             mma.sync of sm_89), so each block of 128 of K of wgmma, and each mma.sync, begins
- * with sums of 0, which are then added to the tile's sums in f32.
+ *     e4m3    sums are f32. Tensor cores keep as little as 13 bits while they add (wgmma of
+ *             sm_90, mma.sync of sm_89), so each block of 128 of K of wgmma, and each mma.sync,
+ *             begins with sums of 0, which are then added to the tile's sums in f32.
  */
 #include "emit.h"
 
