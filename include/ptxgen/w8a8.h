@@ -40,8 +40,8 @@
  *     points.
  *   - acc is f32. Tensor cores may keep only 13 bits while they add e4m3 products, so these are
  *     summed for at most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound
- *     states how far y may be off. Launches of the same plan with the same M and operands give the
- * same bits.
+ *     states how far y may be off. Launches of the same plan with the same M and operands give
+ *     the same bits.
  *   - A weight that is NaN makes its feature's outputs NaN.
  *   - x and y are f32, f16 or bf16; K is at most 131,072.
  *
