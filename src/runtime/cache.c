@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the disk cache, and its entries' coming and going. */
 #define _GNU_SOURCE /* secure_getenv */
-#include "src/runtime/cache_scan.h"
 #include "src/runtime/cache_store.h"
 #include "src/runtime/uncancelled.h"
 
@@ -134,50 +133,47 @@ uint64_t ptxgen_cache_max_bytes(const ptxgen_cache *cache)
 
 /* ---- looking up ---- */
 
-bool cache_recall(const ptxgen_cache *cache, const struct memo_question *question,
-                  struct memo_answer *answer, const char **why)
+/* False with an empty record, where none of this text can be used. */
+static bool look_up(const ptxgen_cache *cache, const struct keyed_text *wanted,
+                    struct record *record, const char **why)
 {
-    struct contents memo;
     int folder;
     *why = NULL;
     if (folder_open(cache, false, &folder, NULL) != PTXGEN_OK)
         return false;
-    bool sound = memo_load(folder, question->key.hex, &memo, answer, why) == READING_WHOLE;
-    /* The key is a hash of the question; a collision would be news. */
-    if (sound && strncmp(memo.bytes, question->text, question->length) != 0) {
+    bool sound = record_read(folder, wanted->key.hex, record, why) == READING_WHOLE;
+    /* The key is a hash of the text; a collision would be news. */
+    if (sound && strncmp(record->text.bytes, wanted->text, wanted->length) != 0) {
         sound = false;
-        *why = "it is another one with the same key";
-        entry_points_free(&answer->entries);
+        *why = record->is_memo ? "it is another one with the same key"
+                               : "its manifest is another one with the same key";
     }
+    const char *suffix = record->is_memo ? MEMO_SUFFIX : MANIFEST_SUFFIX;
     if (sound)
-        folder_touch(folder, entry_name(question->key.hex, MEMO_SUFFIX).text, memo.used);
-    free(memo.bytes);
+        folder_touch(folder, entry_name(wanted->key.hex, suffix).text, record->text.used);
+    else
+        record_free(record);
     close(folder);
     return sound;
 }
 
-bool cache_load(const ptxgen_cache *cache, const struct manifest_head *head, ptxgen_cubin *cubin,
+bool cache_recall(const ptxgen_cache *cache, const struct keyed_text *question,
+                  struct memo_answer *answer, const char **why)
+{
+    struct record memo = {.is_memo = true};
+    bool sound = look_up(cache, question, &memo, why);
+    *answer = memo.answer;
+    free(memo.text.bytes);
+    return sound;
+}
+
+bool cache_load(const ptxgen_cache *cache, const struct keyed_text *head, ptxgen_cubin *cubin,
                 const char **why)
 {
-    struct contents manifest, code;
-    int folder;
-    *why = NULL;
-    if (folder_open(cache, false, &folder, NULL) != PTXGEN_OK)
-        return false;
-    bool sound = entry_read(folder, head->key.hex, &manifest, &code, why) == READING_WHOLE;
-    /* The key is a hash of the head; a collision would be news. */
-    if (sound && strncmp(manifest.bytes, head->text, head->length) != 0) {
-        sound = false;
-        *why = "its manifest is another one with the same key";
-        free(code.bytes);
-    }
-    if (sound) {
-        folder_touch(folder, entry_name(head->key.hex, MANIFEST_SUFFIX).text, manifest.used);
-        cubin->bytes = code.bytes;
-        cubin->size = code.size;
-    }
-    free(manifest.bytes);
-    close(folder);
+    struct record entry = {.is_memo = false};
+    bool sound = look_up(cache, head, &entry, why);
+    *cubin = (ptxgen_cubin){entry.cubin.bytes, entry.cubin.size};
+    free(entry.text.bytes);
     return sound;
 }
 
@@ -186,18 +182,11 @@ bool cache_load(const ptxgen_cache *cache, const struct manifest_head *head, ptx
 static ptxgen_status make_room(const ptxgen_cache *cache, int folder, uint64_t needed,
                                ptxgen_error *err)
 {
-    struct scan scan;
-    ptxgen_cache_removed removed = {0};
-    if (needed > cache->max_bytes)
-        return ptxgen_fail(err, PTXGEN_ERROR_FILE,
-                           "an entry of %llu bytes is larger than the whole cache may be, %llu",
-                           (unsigned long long)needed, (unsigned long long)cache->max_bytes);
-    ptxgen_status status = scan_make(folder, true, &scan, err);
-    if (status != PTXGEN_OK)
-        return status;
-    scan_shrink(folder, &scan, cache->max_bytes - needed, &removed);
-    scan_free(&scan);
-    return PTXGEN_OK;
+    if (needed <= cache->max_bytes)
+        return cache_shrink(folder, cache->max_bytes - needed, err);
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                       "an entry of %llu bytes is larger than the whole cache may be, %llu",
+                       (unsigned long long)needed, (unsigned long long)cache->max_bytes);
 }
 
 struct file {
@@ -251,7 +240,7 @@ ptxgen_status cache_publish(const ptxgen_cache *cache, const struct publication 
     int folder, lock;
     char *manifest = NULL;
     if (p->cubin) {
-        manifest = manifest_make(p->head->text, p->head->length, p->cubin->bytes, p->cubin->size);
+        manifest = manifest_make(p->head, p->cubin);
         if (!manifest)
             return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a manifest");
     }

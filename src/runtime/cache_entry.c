@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/runtime/cache_entry.h"
+#include "src/runtime/cache_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,14 @@ struct entry_name entry_name(const char *key, const char *suffix)
     struct entry_name name;
     snprintf(name.text, sizeof name.text, "%.*s%s", DIGEST_HEX, key, suffix);
     return name;
+}
+
+void record_free(struct record *record)
+{
+    free(record->text.bytes);
+    free(record->cubin.bytes);
+    entry_points_free(&record->answer.entries);
+    *record = (struct record){.is_memo = record->is_memo};
 }
 
 static const char *check_manifest(const char *key, const struct contents *manifest,
@@ -31,41 +39,29 @@ static const char *check_cubin(const struct contents *cubin, const struct manife
     return NULL;
 }
 
-enum reading entry_read(int folder, const char *key, struct contents *manifest,
-                        struct contents *cubin, const char **why)
+/* The cubin that the manifest promises. */
+static enum reading read_cubin(int folder, const char *key, struct record *r, const char **why)
 {
     struct manifest_tail tail;
-    *manifest = (struct contents){0};
-    *cubin = (struct contents){0};
-    enum reading reading = folder_read(folder, entry_name(key, MANIFEST_SUFFIX).text,
-                                       MANIFEST_MOST_BYTES, manifest, why);
-    if (reading != READING_WHOLE)
-        return reading;
-    *why = check_manifest(key, manifest, &tail);
+    *why = check_manifest(key, &r->text, &tail);
     if (*why)
         return READING_DAMAGED;
-    reading = folder_read(folder, entry_name(key, CUBIN_SUFFIX).text, CUBIN_MOST_BYTES, cubin, why);
-    if (reading == READING_ABSENT) {
+    enum reading reading =
+        folder_read(folder, entry_name(key, CUBIN_SUFFIX).text, CUBIN_MOST_BYTES, &r->cubin, why);
+    if (reading == READING_WHOLE)
+        *why = check_cubin(&r->cubin, &tail);
+    else if (reading == READING_ABSENT)
         *why = "it has no cubin";
-        return READING_DAMAGED;
-    }
-    if (reading != READING_WHOLE)
-        return reading;
-    *why = check_cubin(cubin, &tail);
-    if (!*why)
-        return READING_WHOLE;
-    free(cubin->bytes);
-    *cubin = (struct contents){0};
-    return READING_DAMAGED;
+    return reading != READING_FAILED && *why ? READING_DAMAGED : reading;
 }
 
-enum reading memo_load(int folder, const char *key, struct contents *memo,
-                       struct memo_answer *answer, const char **why)
+enum reading record_read(int folder, const char *key, struct record *r, const char **why)
 {
-    *memo = (struct contents){0};
     enum reading reading =
-        folder_read(folder, entry_name(key, MEMO_SUFFIX).text, MANIFEST_MOST_BYTES, memo, why);
+        folder_read(folder, entry_name(key, r->is_memo ? MEMO_SUFFIX : MANIFEST_SUFFIX).text,
+                    MANIFEST_MOST_BYTES, &r->text, why);
     if (reading != READING_WHOLE)
         return reading;
-    return memo_read(key, memo->bytes, memo->size, answer, why);
+    return r->is_memo ? memo_read(key, r->text.bytes, r->text.size, &r->answer, why)
+                      : read_cubin(folder, key, r, why);
 }

@@ -12,59 +12,43 @@ static const char label[] = "memo: ", entry_label[] = "entry: ";
 /* ---- the question ---- */
 
 /* A tuned plan goes by its ranges and no other plan has any, so none are written for those. */
-static size_t append_tiles(char text[TUNING_ENTRY_BYTES], size_t used, const ptxgen_tiling *tiling,
-                           const ptxgen_tuned_range *ranges, size_t count)
-{
-    for (size_t i = 0; used && i < count; i++)
-        used = tuning_append_range(text, used, tiling->names, i ? ranges[i - 1].to_m + 1 : 1,
-                                   &ranges[i]);
-    return used;
-}
-
 bool memo_question_make(const ptxgen_family *family, const struct origin *origin,
-                        const ptxgen_tuned_range *ranges, size_t count,
-                        struct memo_question *question)
+                        const ptxgen_tuned_range *ranges, size_t count, struct keyed_text *question)
 {
     char revision[DIGEST_HEX + 1];
+    struct text text = {.at = question->text, .size = sizeof question->text};
     if (!family->revision || strlen(family->revision) >= sizeof revision)
         return false;
     strcpy(revision, family->revision);
     make_printable(revision);
-    size_t used =
-        (size_t)snprintf(question->text, sizeof question->text, SCHEMA "revision: %s\n", revision);
-    if (origin->length >= sizeof question->text - used)
-        return false;
-    memcpy(question->text + used, origin->lines, origin->length);
-    question->length =
-        append_tiles(question->text, used + origin->length, family->tiling, ranges, count);
+    text_add(&text, SCHEMA "revision: %s\n%s", revision, origin->lines);
+    for (size_t i = 0; i < count; i++)
+        tuning_add_range(&text, family->tiling->names, i ? ranges[i - 1].to_m + 1 : 1, &ranges[i]);
+    question->length = text.used;
     question->key = digest_of(question->text, question->length);
-    return question->length > 0;
+    return !text.is_cut;
 }
 
 /* ---- the answer ---- */
 
-static size_t memo_most_bytes(size_t length, const struct entry_points *entries)
+/* Its length; 0 when it is too long. */
+static size_t write_memo(const char *question, size_t length, const struct memo_answer *answer,
+                         char memo[MANIFEST_MOST_BYTES])
 {
-    size_t most = length + PTX_LINE_MOST_BYTES + CHECKSUM_MOST_LENGTH;
+    const struct entry_points *entries = &answer->entries;
+    struct text text = {.at = memo, .size = MANIFEST_MOST_BYTES - CHECKSUM_MOST_LENGTH};
+    text_add(&text, "%.*s", (int)length, question);
+    ptx_line_add(&text, &answer->ptx);
     for (unsigned i = 0; i < entries->count; i++)
-        most += sizeof entry_label + strlen(entries->points[i].name) + 48;
-    return most;
+        text_add(&text, "%s%s, %zu shared bytes\n", entry_label, entries->points[i].name,
+                 entries->points[i].dynamic_shared_bytes);
+    return text.is_cut ? 0 : checksum_append(memo, text.used, label);
 }
 
 char *memo_make(const char *question, size_t length, const struct memo_answer *answer)
 {
-    const struct entry_points *entries = &answer->entries;
-    size_t most = memo_most_bytes(length, entries);
-    char *text = most <= MANIFEST_MOST_BYTES ? malloc(most) : NULL;
-    if (!text)
-        return NULL;
-    memcpy(text, question, length);
-    size_t used = length + ptx_line_append(text + length, &answer->ptx);
-    for (unsigned i = 0; i < entries->count; i++)
-        used += (size_t)snprintf(text + used, most - used, "%s%s, %zu shared bytes\n", entry_label,
-                                 entries->points[i].name, entries->points[i].dynamic_shared_bytes);
-    checksum_append(text, used, label);
-    return text;
+    char memo[MANIFEST_MOST_BYTES];
+    return write_memo(question, length, answer, memo) ? strdup(memo) : NULL;
 }
 
 /* Cuts the names out of the lines from `line` on, which are entries->names. */
@@ -107,22 +91,10 @@ static enum reading read_answer(const char *ptx_line, struct memo_answer *answer
     return READING_WHOLE;
 }
 
-static enum reading compare_with_written(const char *text, size_t size, size_t length,
-                                         const struct memo_answer *answer)
-{
-    if (memo_most_bytes(length, &answer->entries) > MANIFEST_MOST_BYTES)
-        return READING_DAMAGED;
-    char *again = memo_make(text, length, answer);
-    if (!again)
-        return READING_FAILED;
-    bool same = strlen(again) == size && memcmp(again, text, size) == 0;
-    free(again);
-    return same ? READING_WHOLE : READING_DAMAGED;
-}
-
 enum reading memo_read(const char *key, const char *text, size_t size, struct memo_answer *answer,
                        const char **why)
 {
+    char again[MANIFEST_MOST_BYTES];
     *answer = (struct memo_answer){0};
     *why = "it is damaged";
     const char *line = strstr(text, "\nptx: ");
@@ -135,12 +107,14 @@ enum reading memo_read(const char *key, const char *text, size_t size, struct me
     }
     enum reading reading = read_answer(line + 1, answer);
     if (reading == READING_WHOLE)
-        reading = compare_with_written(text, size, length, answer);
+        reading = write_memo(text, length, answer, again) == size && !memcmp(again, text, size)
+                      ? READING_WHOLE
+                      : READING_DAMAGED;
+    if (reading == READING_FAILED)
+        *why = "there is no memory for it";
     if (reading == READING_WHOLE)
         *why = NULL;
     else
         entry_points_free(&answer->entries);
-    if (reading == READING_FAILED)
-        *why = "there is no memory for it";
     return reading;
 }

@@ -24,15 +24,10 @@
 
 #define MEMO_SUFFIX ".memo"
 
-struct memo_question {
-    struct digest key;
-    size_t length;
-    char text[TUNING_ENTRY_BYTES];
-};
 /* False when there is no revision, or it does not fit. `ranges` are those that the plan goes by. */
 bool memo_question_make(const ptxgen_family *family, const struct origin *origin,
                         const ptxgen_tuned_range *ranges, size_t count,
-                        struct memo_question *question);
+                        struct keyed_text *question);
 
 struct memo_answer {
     struct ptx_digest ptx;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/runtime/cache_scan.h"
+/* The folder's files as a sorted list of entries and memos: making room, visiting, cleaning. */
+#include "src/runtime/cache_store.h"
+#include "src/runtime/uncancelled.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,6 +11,22 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { PART_CUBIN = 1, PART_MANIFEST = 2, PART_MEMO = 4, PARTS_ENTRY = PART_CUBIN | PART_MANIFEST };
+
+struct scanned {
+    char key[DIGEST_HEX + 1];
+    unsigned parts; /* PARTS_ENTRY and PART_MEMO are whole, all others strays */
+    uint64_t bytes; /* of all */
+    time_t used;
+};
+
+struct scan {
+    struct scanned *entries; /* by key; strays too */
+    size_t count, capacity;
+    uint64_t bytes;
+    uint64_t temporaries; /* removed by the scan */
+};
 
 /* ---- the files of the folder ---- */
 
@@ -114,7 +132,15 @@ static int scan_files(int folder, DIR *files, bool remove_temporaries, struct sc
     return error ? error : errno;
 }
 
-ptxgen_status scan_make(int folder, bool remove_temporaries, struct scan *scan, ptxgen_error *err)
+static void scan_free(struct scan *scan)
+{
+    free(scan->entries);
+    *scan = (struct scan){0};
+}
+
+/* With `remove_temporaries`, for who holds the lock: nobody is writing, so they are left over. */
+static ptxgen_status scan_make(int folder, bool remove_temporaries, struct scan *scan,
+                               ptxgen_error *err)
 {
     *scan = (struct scan){0};
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
@@ -138,12 +164,6 @@ ptxgen_status scan_make(int folder, bool remove_temporaries, struct scan *scan, 
                        strerror(error));
 }
 
-void scan_free(struct scan *scan)
-{
-    free(scan->entries);
-    *scan = (struct scan){0};
-}
-
 /* ---- making room ---- */
 
 static bool is_whole(const struct scanned *scanned)
@@ -152,7 +172,7 @@ static bool is_whole(const struct scanned *scanned)
 }
 
 /* The cubin last: without its manifest it is a stray. */
-void scanned_remove(int folder, const struct scanned *scanned)
+static void scanned_remove(int folder, const struct scanned *scanned)
 {
     for (size_t i = PARTS; i-- > 0;)
         unlinkat(folder, entry_name(scanned->key, parts[i].suffix).text, 0);
@@ -166,7 +186,12 @@ static int by_use(const void *a, const void *b)
     return by_key(a, b);
 }
 
-void scan_shrink(int folder, struct scan *scan, uint64_t most, ptxgen_cache_removed *removed)
+/*
+ * With the lock held: removes the strays, then what was not used for the longest time, until at
+ * most `most` bytes are left. An entry of the future counts as the oldest: if it is in use, its
+ * time is put right.
+ */
+static void scan_shrink(int folder, struct scan *scan, uint64_t most, ptxgen_cache_removed *removed)
 {
     time_t now = time(NULL);
     for (size_t i = 0; i < scan->count; i++) {
@@ -188,4 +213,174 @@ void scan_shrink(int folder, struct scan *scan, uint64_t most, ptxgen_cache_remo
         removed->bytes += entry->bytes;
         scan->bytes -= entry->bytes;
     }
+}
+
+ptxgen_status cache_shrink(int folder, uint64_t most, ptxgen_error *err)
+{
+    struct scan scan;
+    ptxgen_cache_removed removed = {0};
+    ptxgen_status status = scan_make(folder, true, &scan, err);
+    if (status != PTXGEN_OK)
+        return status;
+    scan_shrink(folder, &scan, most, &removed);
+    scan_free(&scan);
+    return PTXGEN_OK;
+}
+
+/* ---- visiting ---- */
+
+/* The folder, or PTXGEN_OK with −1 when there is none. */
+static ptxgen_status open_if_there(const ptxgen_cache *cache, int *folder, ptxgen_error *err)
+{
+    ptxgen_error refusal;
+    *folder = -1;
+    ptxgen_status status = folder_open(cache, false, folder, &refusal);
+    if (status == PTXGEN_OK || status == PTXGEN_ERROR_NOT_FOUND)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, status, "%s", refusal.message);
+}
+
+/* Reads what there is of it; *damage is NULL, or why it is no use. */
+static enum reading inspect(int folder, const struct scanned *scanned, struct record *record,
+                            const char **damage)
+{
+    *record = (struct record){.is_memo = scanned->parts == PART_MEMO};
+    enum reading reading = record_read(folder, scanned->key, record, damage);
+    if (reading == READING_ABSENT)
+        *damage = record->is_memo ? "it is gone" : "it has no manifest";
+    return reading;
+}
+
+static int visit_scanned(int folder, const struct scanned *scanned,
+                         int (*visit)(void *user, const ptxgen_cache_entry *entry), void *user)
+{
+    struct record record;
+    const char *damage;
+    inspect(folder, scanned, &record, &damage);
+    ptxgen_cache_entry entry = {.key = scanned->key,
+                                .manifest = record.text.bytes ? record.text.bytes : "",
+                                .bytes = scanned->bytes,
+                                .used = scanned->used,
+                                .damage = damage,
+                                .is_memo = record.is_memo};
+    int stopped = visit(user, &entry);
+    record_free(&record);
+    return stopped;
+}
+
+ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
+                                 int (*visit)(void *user, const ptxgen_cache_entry *entry),
+                                 void *user, int *stopped, ptxgen_error *err)
+{
+    UNCANCELLED;
+    struct scan scan;
+    int folder, result = 0;
+    if (!cache || !visit)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_cache_visit: cache or visit is NULL");
+    if (stopped)
+        *stopped = 0;
+    ptxgen_status status = open_if_there(cache, &folder, err);
+    if (status != PTXGEN_OK || folder < 0)
+        return status;
+    status = scan_make(folder, false, &scan, err);
+    for (size_t i = 0; status == PTXGEN_OK && !result && i < scan.count; i++)
+        result = visit_scanned(folder, &scan.entries[i], visit, user);
+    scan_free(&scan);
+    close(folder);
+    if (stopped)
+        *stopped = result;
+    return status;
+}
+
+/* ---- cleaning ---- */
+
+/* What could not be read now, and so stays. */
+struct unread {
+    size_t count;
+    char key[DIGEST_HEX + 1]; /* of the first */
+    const char *why;
+};
+
+/* Marks what is damaged as a stray, so that shrinking removes it. */
+static struct unread find_damage(int folder, struct scan *scan)
+{
+    struct unread unread = {.count = 0};
+    for (size_t i = 0; i < scan->count; i++) {
+        struct scanned *scanned = &scan->entries[i];
+        struct record record;
+        const char *damage;
+        enum reading reading = inspect(folder, scanned, &record, &damage);
+        record_free(&record);
+        if (reading == READING_FAILED && unread.count++ == 0) {
+            memcpy(unread.key, scanned->key, sizeof unread.key);
+            unread.why = damage;
+        } else if (reading == READING_DAMAGED || reading == READING_ABSENT) {
+            scanned->parts = 0;
+        }
+    }
+    return unread;
+}
+
+static ptxgen_status tell_unread(const ptxgen_cache *cache, const struct unread *unread,
+                                 ptxgen_error *err)
+{
+    if (!unread->count)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                       "%zu of the entries and memos in %s cannot be read and were left there "
+                       "unchecked, the first being %s: %s",
+                       unread->count, cache->folder, unread->key, unread->why);
+}
+
+static ptxgen_status clean(const ptxgen_cache *cache, uint64_t max_bytes, bool check,
+                           ptxgen_cache_removed *removed, ptxgen_error *err)
+{
+    struct scan scan;
+    int folder, lock;
+    ptxgen_status status = open_if_there(cache, &folder, err);
+    if (status != PTXGEN_OK || folder < 0)
+        return status;
+    status = folder_lock(cache, folder, &lock, err);
+    if (status != PTXGEN_OK) {
+        close(folder);
+        return status;
+    }
+    status = scan_make(folder, true, &scan, err);
+    if (status == PTXGEN_OK) {
+        struct unread unread = {.count = 0};
+        if (check)
+            unread = find_damage(folder, &scan);
+        scan_shrink(folder, &scan, max_bytes, removed);
+        scan_free(&scan);
+        status = tell_unread(cache, &unread, err);
+    }
+    close(lock);
+    close(folder);
+    return status;
+}
+
+static ptxgen_status clean_and_tell(const ptxgen_cache *cache, uint64_t max_bytes, bool check,
+                                    ptxgen_cache_removed *removed, ptxgen_error *err)
+{
+    ptxgen_cache_removed counted = {0};
+    if (!cache)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the cache is NULL");
+    UNCANCELLED;
+    ptxgen_status status = clean(cache, max_bytes, check, &counted, err);
+    if (removed)
+        *removed = counted;
+    return status;
+}
+
+ptxgen_status ptxgen_cache_prune(const ptxgen_cache *cache, uint64_t max_bytes,
+                                 ptxgen_cache_removed *removed, ptxgen_error *err)
+{
+    return clean_and_tell(cache, max_bytes, true, removed, err);
+}
+
+ptxgen_status ptxgen_cache_clear(const ptxgen_cache *cache, ptxgen_cache_removed *removed,
+                                 ptxgen_error *err)
+{
+    return clean_and_tell(cache, 0, false, removed, err);
 }

@@ -10,9 +10,9 @@
 /* Where a kernel is in the disk cache. */
 struct place {
     struct origin origin;
-    struct memo_question question;
+    struct keyed_text question;
     bool has_question; /* otherwise only the text leads there */
-    struct manifest_head head;
+    struct keyed_text head;
     struct digest tried; /* a key that led to nothing */
 };
 

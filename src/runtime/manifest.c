@@ -6,11 +6,25 @@
 #include "src/runtime/cuda_version.h"
 
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SCHEMA "ptxgen-cache: 1\n"
+
+/* ---- texts ---- */
+
+void text_add(struct text *t, const char *format, ...)
+{
+    size_t room = t->size - t->used;
+    va_list arguments;
+    va_start(arguments, format);
+    int written = t->is_cut ? -1 : vsnprintf(t->at + t->used, room, format, arguments);
+    va_end(arguments);
+    t->is_cut = written < 0 || (size_t)written >= room;
+    t->used += t->is_cut ? 0 : (size_t)written;
+}
 
 /* ---- the head ---- */
 
@@ -56,39 +70,19 @@ static bool describe_spec(const ptxgen_family *family, const void *spec, char te
     return true;
 }
 
-static bool append_hex(char *text, size_t size, size_t *used, const unsigned char *bytes,
-                       size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-    if (count > (size - *used - 1) / 2)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        text[(*used)++] = digits[bytes[i] >> 4];
-        text[(*used)++] = digits[bytes[i] & 15];
-    }
-    return true;
-}
-
-size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
-                        char *text, size_t size)
+void manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                      struct text *to)
 {
     char line[512];
-    const char suffix[2] = {target->ptx.suffix};
-    if (!describe_spec(family, spec, line))
-        return 0;
-    int written =
-        snprintf(text, size, "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
-                 family->plan_version, line);
-    if (written < 0 || (size_t)written >= size)
-        return 0;
-    size_t used = (size_t)written;
-    if (!append_hex(text, size, &used, spec, family->spec_bytes))
-        return 0;
-    written =
-        snprintf(text + used, size - used,
-                 "\ntarget: sm_%d%s, PTX %d, %u multiprocessors, %u shared bytes\n", target->ptx.sm,
-                 suffix, target->ptx.max_ptx, target->multiprocessors, target->shared_per_cta);
-    return written < 0 || (size_t)written >= size - used ? 0 : used + (size_t)written;
+    const unsigned char *bytes = spec;
+    to->is_cut |= !describe_spec(family, spec, line);
+    text_add(to, "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
+             family->plan_version, line);
+    for (size_t i = 0; i < family->spec_bytes; i++)
+        text_add(to, "%02x", bytes[i]);
+    text_add(to, "\ntarget: sm_%d%.1s, PTX %d, %u multiprocessors, %u shared bytes\n",
+             target->ptx.sm, &target->ptx.suffix, target->ptx.max_ptx, target->multiprocessors,
+             target->shared_per_cta);
 }
 
 void assembler_read(const ptxgen_driver *driver, ptxgen_cu_device device, int max_registers,
@@ -112,30 +106,25 @@ void assembler_read(const ptxgen_driver *driver, ptxgen_cu_device device, int ma
 bool origin_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                  const struct assembler *assembler, struct origin *origin)
 {
-    size_t used = manifest_subject(family, spec, target, origin->lines, sizeof origin->lines);
-    if (!used || !assembler->length || assembler->length > sizeof origin->lines - used)
-        return false;
-    memcpy(origin->lines + used, assembler->lines, assembler->length);
-    origin->length = used + assembler->length;
-    return true;
+    struct text lines = {.at = origin->lines, .size = sizeof origin->lines};
+    manifest_subject(family, spec, target, &lines);
+    text_add(&lines, "%.*s", (int)assembler->length, assembler->lines);
+    origin->length = lines.used;
+    return assembler->length && !lines.is_cut;
 }
 
-size_t ptx_line_append(char line[PTX_LINE_MOST_BYTES], const struct ptx_digest *ptx)
+void ptx_line_add(struct text *to, const struct ptx_digest *ptx)
 {
-    return (size_t)snprintf(line, PTX_LINE_MOST_BYTES, "ptx: %s, %zu bytes\n", ptx->digest.hex,
-                            ptx->bytes);
+    text_add(to, "ptx: %s, %zu bytes\n", ptx->digest.hex, ptx->bytes);
 }
 
 void manifest_head_make(const struct origin *origin, const struct ptx_digest *ptx,
-                        struct manifest_head *head)
+                        struct keyed_text *head)
 {
-    enum { SCHEMA_LENGTH = sizeof SCHEMA - 1 };
-    _Static_assert(sizeof origin->lines + SCHEMA_LENGTH + PTX_LINE_MOST_BYTES <= sizeof head->text,
-                   "every origin fits");
-    memcpy(head->text, SCHEMA, SCHEMA_LENGTH);
-    memcpy(head->text + SCHEMA_LENGTH, origin->lines, origin->length);
-    head->length = SCHEMA_LENGTH + origin->length;
-    head->length += ptx_line_append(head->text + head->length, ptx);
+    struct text text = {.at = head->text, .size = sizeof head->text};
+    text_add(&text, SCHEMA "%s", origin->lines);
+    ptx_line_add(&text, ptx);
+    head->length = text.used;
     head->key = digest_of(head->text, head->length);
 }
 
@@ -163,18 +152,15 @@ bool checksum_remove(const char *text, size_t *length, const char *label)
 
 static const char label[] = "manifest: ";
 
-char *manifest_make(const char *head, size_t head_length, const void *cubin, size_t cubin_bytes)
+char *manifest_make(const struct keyed_text *head, const ptxgen_cubin *cubin)
 {
-    char *text = malloc(MANIFEST_MOST_BYTES);
-    if (!text)
+    struct text text = {.at = malloc(MANIFEST_MOST_BYTES), .size = MANIFEST_MOST_BYTES};
+    if (!text.at)
         return NULL;
-    memcpy(text, head, head_length);
-    size_t used = head_length;
-    used += (size_t)snprintf(text + used, MANIFEST_MOST_BYTES - used,
-                             "library: ptxgen " PTXGEN_VERSION "\ncubin: %s, %zu bytes\n",
-                             digest_of(cubin, cubin_bytes).hex, cubin_bytes);
-    checksum_append(text, used, label);
-    return text;
+    text_add(&text, "%.*slibrary: ptxgen " PTXGEN_VERSION "\ncubin: %s, %zu bytes\n",
+             (int)head->length, head->text, digest_of(cubin->bytes, cubin->size).hex, cubin->size);
+    checksum_append(text.at, text.used, label);
+    return text.at;
 }
 
 bool manifest_read(const char *text, size_t length, struct manifest_tail *tail)

@@ -10,6 +10,7 @@
 
 #include <ptxgen/driver.h>
 #include <ptxgen/family.h>
+#include <ptxgen/kernel.h>
 
 #include <stdbool.h>
 
@@ -29,7 +30,8 @@ struct origin {
     char lines[MANIFEST_MOST_BYTES / 2 - 256];
 };
 
-struct manifest_head {
+/* A text that its hash names: the head of a manifest, or the question of a memo. */
+struct keyed_text {
     struct digest key;
     size_t length;
     char text[MANIFEST_MOST_BYTES / 2];
@@ -41,12 +43,17 @@ struct ptx_digest {
     size_t bytes;
 };
 
-/*
- * Writes the lines "family:", "spec:", "bytes:" and "target:", which begin a head. Returns their
- * length, 0 when they do not fit or memory runs out.
- */
-size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
-                        char *text, size_t size);
+/* A text that grows in its buffer, as long as whole pieces fit. It ends with a NUL. */
+struct text {
+    char *at;
+    size_t size, used;
+    bool is_cut; /* a piece did not fit, and nothing was added from then on */
+};
+void text_add(struct text *text, const char *format, ...) PTXGEN_PRINTF(2, 3);
+
+/* Adds the lines "family:", "spec:", "bytes:" and "target:"; is_cut without memory, too. */
+void manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                      struct text *to);
 /* Names come from elsewhere: a line stays a line. */
 void make_printable(char *text);
 
@@ -64,13 +71,12 @@ bool checksum_remove(const char *text, size_t *length, const char *label);
 bool origin_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                  const struct assembler *assembler, struct origin *origin);
 void manifest_head_make(const struct origin *origin, const struct ptx_digest *ptx,
-                        struct manifest_head *head);
-/* "ptx: …", the last line of a head, with room for it; returns its length. */
-enum { PTX_LINE_MOST_BYTES = 128 };
-size_t ptx_line_append(char line[PTX_LINE_MOST_BYTES], const struct ptx_digest *ptx);
+                        struct keyed_text *head);
+/* Adds "ptx: …", the last line of a head. */
+void ptx_line_add(struct text *to, const struct ptx_digest *ptx);
 
-/* The whole manifest for this cubin; NUL-terminated, malloc'ed; NULL without memory. */
-char *manifest_make(const char *head, size_t head_length, const void *cubin, size_t cubin_bytes);
+/* The whole manifest for this cubin; malloc'ed; NULL without memory. */
+char *manifest_make(const struct keyed_text *head, const ptxgen_cubin *cubin);
 
 /* What the tail promises. */
 struct manifest_tail {

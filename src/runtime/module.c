@@ -10,35 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where code goes, current from target_enter to context_leave. */
-struct target {
-    const ptxgen_driver *driver;
-    ptxgen_cu_context context;
-    ptxgen_cu_device device;
-};
-
-static ptxgen_status target_enter(struct target *target, const ptxgen_driver *driver,
-                                  const ptxgen_module_options *options, ptxgen_error *err)
+/*
+ * Makes the options' context current, until context_leave, and says where code goes: all of `at`
+ * but the handle. A text is looked at first; NULL: there is none.
+ */
+static ptxgen_status enter(ptxgen_module *at, const ptxgen_driver *driver, const char *ptx,
+                           const ptxgen_module_options *options, ptxgen_error *err)
 {
-    target->driver = driver;
+    *at = (ptxgen_module){.driver = driver};
     ptxgen_status status =
-        context_enter(driver, options ? options->context : NULL, &target->context, err);
+        context_enter(driver, options ? options->context : NULL, &at->context, err);
     if (status != PTXGEN_OK)
         return status;
-    ptxgen_cu_result result = driver->ctx_get_device(&target->device);
-    if (result == PTXGEN_CUDA_SUCCESS)
-        return PTXGEN_OK;
-    context_leave(driver);
-    return ptxgen_driver_fail(driver, result, err, "cuCtxGetDevice");
+    ptxgen_cu_result result = driver->ctx_get_device(&at->device);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        status = ptxgen_driver_fail(driver, result, err, "cuCtxGetDevice");
+    if (status == PTXGEN_OK && ptx) {
+        struct ptx_header header = ptx_header_read(ptx);
+        status = ptx_header_check(&header, driver, at->device, err);
+    }
+    if (status != PTXGEN_OK)
+        context_leave(driver);
+    return status;
 }
 
-static ptxgen_status check_ptx(const struct target *target, const char *ptx, ptxgen_error *err)
-{
-    struct ptx_header header = ptx_header_read(ptx);
-    return ptx_header_check(&header, target->driver, target->device, err);
-}
-
-static ptxgen_status load_into(const struct target *target, const void *image,
+static ptxgen_status load_into(const ptxgen_module *at, const void *image,
                                const ptxgen_module_options *options, ptxgen_module **module,
                                ptxgen_error *err)
 {
@@ -46,19 +42,31 @@ static ptxgen_status load_into(const struct target *target, const void *image,
     if (!loaded)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module, %zu bytes",
                            sizeof *loaded);
-    loaded->driver = target->driver;
-    loaded->context = target->context;
-    loaded->device = target->device;
+    *loaded = *at;
 
     struct jit jit;
     jit_begin(&jit, options);
-    ptxgen_cu_result result = target->driver->module_load_data_ex(&loaded->handle, image, jit.count,
-                                                                  jit.options, jit.values);
-    ptxgen_status status = jit_end(&jit, target->driver, result, err);
+    ptxgen_cu_result result =
+        at->driver->module_load_data_ex(&loaded->handle, image, jit.count, jit.options, jit.values);
+    ptxgen_status status = jit_end(&jit, at->driver, result, err);
     if (status == PTXGEN_OK)
         *module = loaded;
     else
         free(loaded);
+    return status;
+}
+
+/* A text is its own image. */
+static ptxgen_status load(const ptxgen_driver *driver, const char *ptx, const void *image,
+                          const ptxgen_module_options *options, ptxgen_module **module,
+                          ptxgen_error *err)
+{
+    ptxgen_module at;
+    ptxgen_status status = enter(&at, driver, ptx, options, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = load_into(&at, image, options, module, err);
+    context_leave(driver);
     return status;
 }
 
@@ -70,15 +78,7 @@ ptxgen_status ptxgen_module_load_ptx(const ptxgen_driver *driver, const char *pt
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_module_load_ptx: driver, ptx or module is NULL");
     *module = NULL;
-    struct target target;
-    ptxgen_status status = target_enter(&target, driver, options, err);
-    if (status != PTXGEN_OK)
-        return status;
-    status = check_ptx(&target, ptx, err);
-    if (status == PTXGEN_OK)
-        status = load_into(&target, ptx, options, module, err);
-    context_leave(driver);
-    return status;
+    return load(driver, ptx, ptx, options, module, err);
 }
 
 ptxgen_status ptxgen_module_load_cubin(const ptxgen_driver *driver, const void *cubin, size_t size,
@@ -90,15 +90,7 @@ ptxgen_status ptxgen_module_load_cubin(const ptxgen_driver *driver, const void *
                            "ptxgen_module_load_cubin: driver, cubin or module is NULL");
     *module = NULL;
     ptxgen_status status = cubin_check(cubin, size, err);
-    if (status != PTXGEN_OK)
-        return status;
-    struct target target;
-    status = target_enter(&target, driver, options, err);
-    if (status != PTXGEN_OK)
-        return status;
-    status = load_into(&target, cubin, options, module, err);
-    context_leave(driver);
-    return status;
+    return status == PTXGEN_OK ? load(driver, NULL, cubin, options, module, err) : status;
 }
 
 void ptxgen_module_destroy(ptxgen_module *module)
@@ -147,11 +139,10 @@ static ptxgen_status copy_cubin(const void *bytes, size_t size, ptxgen_cubin *cu
     return PTXGEN_OK;
 }
 
-static ptxgen_status link_into(const struct target *target, const char *ptx,
+static ptxgen_status link_into(const ptxgen_driver *driver, const char *ptx,
                                const ptxgen_module_options *options, ptxgen_cubin *cubin,
                                ptxgen_error *err)
 {
-    const ptxgen_driver *driver = target->driver;
     ptxgen_cu_link_state linker;
     struct jit jit;
     jit_begin(&jit, options);
@@ -181,13 +172,11 @@ ptxgen_status ptxgen_assemble(const ptxgen_driver *driver, const char *ptx,
                            "ptxgen_assemble: driver, ptx or cubin is NULL");
     cubin->bytes = NULL;
     cubin->size = 0;
-    struct target target;
-    ptxgen_status status = target_enter(&target, driver, options, err);
+    ptxgen_module at;
+    ptxgen_status status = enter(&at, driver, ptx, options, err);
     if (status != PTXGEN_OK)
         return status;
-    status = check_ptx(&target, ptx, err);
-    if (status == PTXGEN_OK)
-        status = link_into(&target, ptx, options, cubin, err);
+    status = link_into(driver, ptx, options, cubin, err);
     context_leave(driver);
     return status;
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of tuned choices: reading the file, and planning by it. */
+/* Tables of tuned choices: reading the file, planning by it, and storing a choice. */
 #include "src/runtime/tuning.h"
 #include "src/runtime/cache_folder.h"
 #include "src/runtime/cuda_version.h"
 #include "src/runtime/manifest.h"
 #include "src/runtime/uncancelled.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct ptxgen_tuning {
-    char device[TUNING_DEVICE_BYTES];
+    char device[TUNING_DEVICE_BYTES]; /* "device: …", a line */
     const char *complaint;
     char *text;          /* malloc'ed; NULL: there is none */
     const char *entries; /* within it, or "" */
@@ -20,47 +21,30 @@ struct ptxgen_tuning {
 
 /* ---- the text ---- */
 
-void tuning_device(const ptxgen_device_facts *device, char line[TUNING_DEVICE_BYTES])
+/* "device: …", a line. */
+static void add_device(const ptxgen_device_facts *device, struct text *to)
 {
     char name[sizeof device->name];
     snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, device->name);
     make_printable(name);
-    snprintf(line, TUNING_DEVICE_BYTES, "device: sm_%d, %s, CUDA %d.%d\n",
-             device->compute_capability, name, CUDA_MAJOR(device->driver_version),
-             CUDA_MINOR(device->driver_version));
+    text_add(to, "device: sm_%d, %s, CUDA %d.%d\n", device->compute_capability, name,
+             CUDA_MAJOR(device->driver_version), CUDA_MINOR(device->driver_version));
 }
 
-size_t tuning_head(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
-                   const char *device, char text[TUNING_ENTRY_BYTES])
+void tuning_add_range(struct text *to, const char *const *names, uint32_t from,
+                      const ptxgen_tuned_range *range)
 {
-    size_t device_length = strlen(device);
-    text[0] = '\n';
-    size_t used = manifest_subject(family, spec, target, text + 1, TUNING_ENTRY_BYTES - 1);
-    if (!used || device_length >= TUNING_ENTRY_BYTES - 1 - used)
-        return 0;
-    memcpy(text + 1 + used, device, device_length + 1);
-    return 1 + used + device_length;
+    text_add(to, "m %u-%u:", from, range->to_m);
+    for (size_t i = 0; names[i]; i++)
+        text_add(to, " %s=%u", names[i], range->tile[i]);
+    text_add(to, "\n");
 }
 
-size_t tuning_append_range(char text[TUNING_ENTRY_BYTES], size_t used, const char *const *names,
-                           uint32_t from, const ptxgen_tuned_range *range)
-{
-    int written = snprintf(text + used, TUNING_ENTRY_BYTES - used, "m %u-%u:", from, range->to_m);
-    for (size_t i = 0; written >= 0 && names[i]; i++) {
-        used += (size_t)written;
-        if (used >= TUNING_ENTRY_BYTES)
-            return 0;
-        written =
-            snprintf(text + used, TUNING_ENTRY_BYTES - used, " %s=%u", names[i], range->tile[i]);
-    }
-    used += written < 0 ? TUNING_ENTRY_BYTES : (size_t)written;
-    if (used + 1 >= TUNING_ENTRY_BYTES)
-        return 0;
-    memcpy(text + used, "\n", 2);
-    return used + 1;
-}
-
-const char *tuning_entries(char *text, size_t length, const char **why)
+/*
+ * The entries of a file, NUL-terminated within `text`, which is changed; "" when it is damaged,
+ * with the reason in *why, else NULL.
+ */
+static const char *entries_of(char *text, size_t length, const char **why)
 {
     enum { SCHEMA_LENGTH = sizeof TUNING_SCHEMA - 1 };
     *why = "its first line is another";
@@ -85,7 +69,7 @@ static ptxgen_status create(const ptxgen_device_facts *device, ptxgen_tuning **t
     *tuning = calloc(1, sizeof **tuning);
     if (!*tuning)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a table of tiles");
-    tuning_device(device, (*tuning)->device);
+    add_device(device, &(struct text){.at = (*tuning)->device, .size = TUNING_DEVICE_BYTES});
     (*tuning)->entries = "";
     return PTXGEN_OK;
 }
@@ -103,7 +87,7 @@ static void read_file(ptxgen_tuning *tuning, const ptxgen_cache *cache)
     if (folder_read(folder, TUNING_NAME, TUNING_MOST_BYTES, &file, &tuning->complaint) ==
         READING_WHOLE) {
         tuning->text = file.bytes;
-        tuning->entries = tuning_entries(file.bytes, file.size, &tuning->complaint);
+        tuning->entries = entries_of(file.bytes, file.size, &tuning->complaint);
     }
     close(folder);
 }
@@ -133,7 +117,7 @@ ptxgen_status ptxgen_tuning_parse(const char *text, size_t length,
     if (t->text) {
         memcpy(t->text, text, length);
         t->text[length] = '\0';
-        t->entries = tuning_entries(t->text, length, &t->complaint);
+        t->entries = entries_of(t->text, length, &t->complaint);
     } else if (length <= TUNING_MOST_BYTES) {
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a table of tiles");
     }
@@ -189,10 +173,11 @@ static bool read_range(const char **line, const char *const *names, uint32_t fro
         if (!read_number(&at, before, &range->tile[i]))
             return false;
     }
-    size_t length = tuning_append_range(again, 0, names, from, range);
-    if (!length || range->to_m < from || strncmp(*line, again, length) != 0)
+    struct text written = {.at = again, .size = sizeof again};
+    tuning_add_range(&written, names, from, range);
+    if (written.is_cut || range->to_m < from || strncmp(*line, again, written.used) != 0)
         return false;
-    *line += length;
+    *line += written.used;
     return true;
 }
 
@@ -208,6 +193,15 @@ static size_t read_ranges(const char *line, const char *const *names,
     return count;
 }
 
+/* The lines of an entry before its ranges, with the empty one in front. */
+static void add_head(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                     const char *device, struct text *to)
+{
+    text_add(to, "\n");
+    manifest_subject(family, spec, target, to);
+    text_add(to, "%s", device);
+}
+
 size_t ptxgen_tuning_find(const ptxgen_tuning *tuning, const ptxgen_family *family,
                           const void *spec, const ptxgen_target *target,
                           ptxgen_tuned_range ranges[PTXGEN_TUNED_RANGES])
@@ -215,9 +209,10 @@ size_t ptxgen_tuning_find(const ptxgen_tuning *tuning, const ptxgen_family *fami
     char head[TUNING_ENTRY_BYTES];
     if (!tuning || !family || !spec || !target || !ranges || !*tuning->entries || !family->tiling)
         return 0;
-    size_t length = tuning_head(family, spec, target, tuning->device, head);
-    const char *entry = length ? strstr(tuning->entries, head) : NULL;
-    return entry ? read_ranges(entry + length, family->tiling->names, ranges) : 0;
+    struct text text = {.at = head, .size = sizeof head};
+    add_head(family, spec, target, tuning->device, &text);
+    const char *entry = text.is_cut ? NULL : strstr(tuning->entries, head);
+    return entry ? read_ranges(entry + text.used, family->tiling->names, ranges) : 0;
 }
 
 ptxgen_status ptxgen_tuned_plan(const ptxgen_tuning *tuning, const ptxgen_family *family,
@@ -241,4 +236,163 @@ ptxgen_status ptxgen_tuned_plan(const ptxgen_tuning *tuning, const ptxgen_family
     if (tuned)
         *tuned = true;
     return PTXGEN_OK;
+}
+
+/* ---- storing: the file is read, changed and replaced under the cache's lock ---- */
+
+struct entry {
+    size_t head_length, length;
+    char text[TUNING_ENTRY_BYTES];
+};
+
+static ptxgen_status write_entry(struct entry *entry, const ptxgen_device_facts *device,
+                                 const ptxgen_family *family, const void *spec,
+                                 const ptxgen_target *target, const ptxgen_tuned_range *ranges,
+                                 size_t count, ptxgen_error *err)
+{
+    char line[TUNING_DEVICE_BYTES];
+    struct text text = {.at = entry->text, .size = sizeof entry->text};
+    add_device(device, &(struct text){.at = line, .size = sizeof line});
+    add_head(family, spec, target, line, &text);
+    entry->head_length = text.used;
+    uint32_t from = 1;
+    for (size_t i = 0; !text.is_cut && i < count; i++) {
+        if (!from || ranges[i].to_m < from)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "%s: a range of M up to %u follows one up to %u", family->name,
+                               ranges[i].to_m, from - 1);
+        tuning_add_range(&text, family->tiling->names, from, &ranges[i]);
+        from = ranges[i].to_m + 1;
+    }
+    entry->length = text.used;
+    if (!text.is_cut)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                       "%s: the spec and its ranges are too long to be kept", family->name);
+}
+
+/* Refuses ranges that no plan can use. */
+static ptxgen_status check(const ptxgen_family *family, const void *spec,
+                           const ptxgen_target *target, const ptxgen_tuned_range *ranges,
+                           size_t count, ptxgen_error *err)
+{
+    if (!family->tiling)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no tiles to choose",
+                           family->name);
+    if (!count || count > PTXGEN_TUNED_RANGES)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: %zu ranges of M are not 1 to %d", family->name, count,
+                           PTXGEN_TUNED_RANGES);
+    void *plan = malloc(family->plan_bytes);
+    if (!plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory for a plan",
+                           family->name);
+    ptxgen_status status = family->make_plan(spec, target, plan, err);
+    if (status == PTXGEN_OK)
+        status = family->tiling->use(plan, ranges, count, err);
+    free(plan);
+    return status;
+}
+
+/* The end of the entry that begins with the empty line at `entry`. */
+static char *end_of(char *entry)
+{
+    char *next = strstr(entry + 1, "\n\n");
+    return next ? next + 1 : entry + strlen(entry);
+}
+
+static void remove_entry(char *entry)
+{
+    char *end = end_of(entry);
+    memmove(entry, end, strlen(end) + 1);
+}
+
+/* Takes the spec's old entry out, then the oldest until there is room. */
+static void make_room(char *entries, const struct entry *entry)
+{
+    enum { ROOM = TUNING_MOST_BYTES - sizeof TUNING_SCHEMA - CHECKSUM_MOST_LENGTH - 1 };
+    char head[TUNING_ENTRY_BYTES];
+    memcpy(head, entry->text, entry->head_length);
+    head[entry->head_length] = '\0';
+    char *old = strstr(entries, head);
+    if (old)
+        remove_entry(old);
+    while (*entries && strlen(entries) + entry->length > ROOM)
+        remove_entry(entries);
+}
+
+/* What is damaged is lost; what cannot be read now may be in order, and stays as it is. */
+static ptxgen_status read_old(const ptxgen_cache *cache, int folder, char *entries,
+                              ptxgen_error *err)
+{
+    struct contents old;
+    const char *why;
+    switch (folder_read(folder, TUNING_NAME, TUNING_MOST_BYTES, &old, &why)) {
+    case READING_FAILED:
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                           "%s/" TUNING_NAME ", to which the choice would be added: %s",
+                           cache->folder, why);
+    case READING_WHOLE:
+        strcpy(entries, entries_of(old.bytes, old.size, &why));
+        free(old.bytes);
+        break;
+    case READING_ABSENT:
+    case READING_DAMAGED: break;
+    }
+    return PTXGEN_OK;
+}
+
+static ptxgen_status replace_file(const ptxgen_cache *cache, int folder, const struct entry *entry,
+                                  ptxgen_error *err)
+{
+    char *text = malloc(2 * TUNING_MOST_BYTES);
+    if (!text)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the file of tiles");
+    char *entries = text + sizeof TUNING_SCHEMA - 1;
+    memcpy(text, TUNING_SCHEMA, sizeof TUNING_SCHEMA);
+    ptxgen_status status = read_old(cache, folder, entries, err);
+    if (status != PTXGEN_OK) {
+        free(text);
+        return status;
+    }
+    make_room(entries, entry);
+    size_t used = strlen(text);
+    memcpy(text + used, entry->text, entry->length);
+    used += entry->length;
+    text[used++] = '\n';
+    used = checksum_append(text, used, TUNING_CHECKSUM);
+    bool written = folder_write(folder, TUNING_NAME, text, used);
+    free(text);
+    if (written)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written to: %s", cache->folder,
+                       strerror(errno));
+}
+
+static ptxgen_status keep(const ptxgen_cache *cache, const struct entry *entry, ptxgen_error *err)
+{
+    int folder, lock;
+    ptxgen_status status = folder_open_locked(cache, &folder, &lock, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = replace_file(cache, folder, entry, err);
+    close(lock);
+    close(folder);
+    return status;
+}
+
+ptxgen_status ptxgen_tuning_store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
+                                  const ptxgen_family *family, const void *spec,
+                                  const ptxgen_target *target, const ptxgen_tuned_range *ranges,
+                                  size_t count, ptxgen_error *err)
+{
+    UNCANCELLED;
+    struct entry entry;
+    if (!cache || !device || !family || !spec || !target || !ranges)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_tuning_store: an argument is NULL");
+    ptxgen_status status = check(family, spec, target, ranges, count, err);
+    if (status == PTXGEN_OK)
+        status = write_entry(&entry, device, family, spec, target, ranges, count, err);
+    return status == PTXGEN_OK ? keep(cache, &entry, err) : status;
 }

@@ -17,6 +17,8 @@
 #ifndef PTXGEN_RUNTIME_TUNING_H
 #define PTXGEN_RUNTIME_TUNING_H
 
+#include "src/runtime/manifest.h"
+
 #include <ptxgen/tune.h>
 
 #define TUNING_SCHEMA "ptxgen-tuning: 1\n"
@@ -25,22 +27,8 @@
 
 enum { TUNING_MOST_BYTES = 64 << 10, TUNING_ENTRY_BYTES = 8 << 10, TUNING_DEVICE_BYTES = 320 };
 
-/* "device: …", a line. */
-void tuning_device(const ptxgen_device_facts *device, char line[TUNING_DEVICE_BYTES]);
-/*
- * The lines of an entry before its ranges, with the empty one in front. Their length, 0 when they
- * do not fit.
- */
-size_t tuning_head(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
-                   const char *device, char text[TUNING_ENTRY_BYTES]);
-/* Appends the line of a range that begins at `from`; the new length, 0 when it does not fit. */
-size_t tuning_append_range(char text[TUNING_ENTRY_BYTES], size_t used, const char *const *names,
-                           uint32_t from, const ptxgen_tuned_range *range);
-
-/*
- * The entries of a file, NUL-terminated within `text`, which is changed; "" when it is damaged,
- * with the reason in *why, else NULL.
- */
-const char *tuning_entries(char *text, size_t length, const char **why);
+/* Adds the line of a range that begins at `from`. */
+void tuning_add_range(struct text *to, const char *const *names, uint32_t from,
+                      const ptxgen_tuned_range *range);
 
 #endif

@@ -26,8 +26,8 @@ enum { WRITERS = 4, KEYS = 12, MOST_BYTES = 40000, EXIT_WRONG = 3 };
 
 struct site {
     const ptxgen_cache *cache;
-    struct manifest_head heads[KEYS];
-    struct memo_question questions[KEYS];
+    struct keyed_text heads[KEYS];
+    struct keyed_text questions[KEYS];
 };
 
 /*
@@ -57,7 +57,7 @@ static bool is_whole(const ptxgen_cubin *cubin)
 static bool publish_one(const struct site *site, uint32_t random)
 {
     static uint32_t words[MOST_BYTES / 4];
-    const struct memo_question *question = &site->questions[random % KEYS];
+    const struct keyed_text *question = &site->questions[random % KEYS];
     ptxgen_cubin cubin = {words, make_contents(random, words)};
     struct entry_point points[] = {{"one", random}, {"two", random}};
     const struct memo_answer answer = {.ptx = {digest_of("", 0), random},

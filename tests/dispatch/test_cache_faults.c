@@ -65,7 +65,7 @@ static void code_that_the_driver_refuses_is_replaced(void **state)
     assert_assembled(bench, 1);
     assert_true(folder_find(bench->folder, ".manifest", path));
     char *manifest = file_read(path, &size);
-    struct manifest_head head;
+    struct keyed_text head;
     head.length = (size_t)(strstr(manifest, "library: ") - manifest);
     memcpy(head.text, manifest, head.length);
     head.key = digest_of(head.text, head.length);
