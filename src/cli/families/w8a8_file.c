@@ -60,7 +60,7 @@ static ptxgen_status find_weight(const struct tensor_store *store, const char *l
 {
     if (spec->codes != PTXGEN_W8A8_S8)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "files have s8 codes; --codes e4m3 takes random weights alone");
+                           "files have s8 codes; with other codes weights are random");
     ptxgen_status status = layer_require_part(store, layer, "weight", &l->weight, err);
     if (status != PTXGEN_OK)
         return status;

@@ -1,16 +1,158 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What depends on the type of the codes: how a quotient becomes a code, the instructions that
- * multiply codes, and how their sums become numbers.
+ * What depends on the type of the codes: what a spec may ask of it, how a quotient becomes a code,
+ * the instructions that multiply codes, and how their sums become numbers.
  *
  *     s8      sums are s32, and exact
  *     e4m3    sums are f32. Tensor cores keep as little as 13 bits while they add (wgmma of
  *             sm_90, mma.sync of sm_89), so each block of 128 of K of wgmma, and each mma.sync,
  *             begins with sums of 0, which are then added to the tile's sums in f32.
  */
+#include "code_type.h"
+
 #include "emit.h"
 
-/* ---- codes ---- */
+static const struct w8a8_code_type types[] = {
+    [PTXGEN_W8A8_S8] = {.largest = 127, .integer = true},
+    [PTXGEN_W8A8_E4M3] = {.largest = 448, .has_nans = true, .sum_blocks = W8A8_MOST_BLOCKS}};
+enum { TYPES = sizeof types / sizeof *types };
+
+const struct w8a8_code_type *w8a8_code_type(unsigned codes)
+{
+    return &types[codes < TYPES ? codes : PTXGEN_W8A8_S8];
+}
+
+static bool is_e4m3(const ptxgen_w8a8_spec *s)
+{
+    return s->codes == PTXGEN_W8A8_E4M3;
+}
+
+/* ---- refusals ---- */
+
+static ptxgen_status check_e4m3(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+{
+    enum { MOST_K = 1 << 17 };
+    int largest = w8a8_code_type(s->codes)->largest;
+    if (s->asymmetric)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: asymmetric = 1, but e4m3 codes have no zero points");
+    if (s->q_max != largest || s->q_min != -largest)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: q_min = %d and q_max = %d, but e4m3 codes have no range: both "
+                           "must be 0",
+                           s->q_min, s->q_max);
+    if (w8a8_is_wide(s))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: x_type = %u, y_type = %u; with e4m3 codes f64 (3) is not "
+                           "supported",
+                           s->x_type, s->y_type);
+    if (s->k > MOST_K)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: K = %u is above %d, the most for e4m3 codes", s->k, MOST_K);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_s8(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+{
+    if (s->q_min < -128 || s->q_min > 0 || s->q_max <= 0 || s->q_max > 127)
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "w8a8: codes of %d ... %d; the rule is -128 <= q_min <= 0 < q_max <= 127", s->q_min,
+            s->q_max);
+    int reach = s->asymmetric ? s->q_max - s->q_min : -s->q_min > s->q_max ? -s->q_min : s->q_max;
+    uint32_t most = (uint32_t)(INT32_MAX / (128 * reach));
+    if (s->k > most)
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "w8a8: K = %u is above %u, from where sums of products of %scodes %d ... %d "
+            "with weights down to -128 can leave 32 bits",
+            s->k, most, s->asymmetric ? "asymmetric " : "", s->q_min, s->q_max);
+    return PTXGEN_OK;
+}
+
+ptxgen_status w8a8_check_code_type(unsigned codes, const char *whose, ptxgen_error *err)
+{
+    if (codes < TYPES)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "w8a8: %scodes = %u; s8 and e4m3 are 0 and 1", whose, codes);
+}
+
+ptxgen_w8a8_spec w8a8_with_range(const ptxgen_w8a8_spec *spec)
+{
+    ptxgen_w8a8_spec s = *spec;
+    if (!s.q_min && !s.q_max) {
+        s.q_max = w8a8_code_type(s.codes)->largest;
+        s.q_min = (int16_t)-s.q_max;
+    }
+    return s;
+}
+
+ptxgen_status w8a8_check_codes(const ptxgen_w8a8_spec *spec, ptxgen_error *err)
+{
+    ptxgen_status status = w8a8_check_code_type(spec->codes, "", err);
+    if (status != PTXGEN_OK)
+        return status;
+    const ptxgen_w8a8_spec filled = w8a8_with_range(spec);
+    return is_e4m3(&filled) ? check_e4m3(&filled, err) : check_s8(&filled, err);
+}
+
+ptxgen_status w8a8_check_code_target(const ptxgen_w8a8_plan *p, ptxgen_error *err)
+{
+    const ptx_target *t = &p->target.ptx;
+    bool has_e4m3 = t->sm >= 89 && (!t->max_ptx || t->max_ptx >= 84);
+    if (is_e4m3(&p->spec) && !has_e4m3)
+        return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
+                           "w8a8: products of e4m3 codes need sm_89 and PTX 8.4; the target is "
+                           "sm_%u with PTX %u.%u (0.0: any)",
+                           t->sm, t->max_ptx / 10, t->max_ptx % 10);
+    return PTXGEN_OK;
+}
+
+bool w8a8_widens_codes(const ptxgen_w8a8_plan *p)
+{
+    return is_e4m3(&p->spec) && p->target.ptx.sm >= 90 && p->target.ptx.sm < 120;
+}
+
+/* ---- codes on the host ---- */
+
+/*
+ * The e4m3 number nearest to x, ties to even, and 448 in place of larger ones (OCP 8-bit Floating
+ * Point Specification, E4M3: four bits of exponent with bias 7, three of mantissa, no infinities).
+ */
+static uint8_t e4m3_of(double x)
+{
+    enum { MANTISSA = 3, BIAS = 7, LEAST = -6 /* exponent of normal numbers */, LARGEST = 0x7E };
+    double size = fmin(fabs(x), types[PTXGEN_W8A8_E4M3].largest);
+    int exponent = size < 0x1p-6 ? LEAST : ilogb(size);
+    int units = (int)rint(ldexp(size, MANTISSA - exponent)); /* 8 to 16; below 8: subnormal */
+    int code = ((exponent + BIAS) << MANTISSA) + units - (1 << MANTISSA);
+    return (uint8_t)((code < LARGEST ? code : LARGEST) | (signbit(x) ? 0x80 : 0));
+}
+
+static double e4m3_value(uint8_t code)
+{
+    int field = code >> 3 & 15, mantissa = code & 7;
+    double size = field ? ldexp(8 + mantissa, field - 10) : ldexp(mantissa, -9);
+    return (code & 0x7F) == 0x7F ? NAN : code & 0x80 ? -size : size;
+}
+
+/* The code of s8 is clamp(round(x / scale) + zero, q_min, q_max); the quotient may overflow. */
+int8_t w8a8_code(unsigned codes, ptxgen_element work, double x, double scale, int32_t zero,
+                 int q_min, int q_max)
+{
+    double quotient = w8a8_divide(work, x, scale), code = rint(quotient) + zero;
+    if (codes == PTXGEN_W8A8_E4M3)
+        return (int8_t)e4m3_of(quotient);
+    return (int8_t)(code < q_min ? q_min : code > q_max ? q_max : code);
+}
+
+double w8a8_code_value(unsigned codes, uint8_t code)
+{
+    return codes == PTXGEN_W8A8_E4M3 ? e4m3_value(code) : (int8_t)code;
+}
+
+/* ---- codes in a kernel ---- */
 
 /* The low byte of the pair; quotients above 448, the largest number, become 448. */
 static ptx_u32 e4m3_code_of(ptx_kernel *k, ptx_f32 quotient)
@@ -27,7 +169,7 @@ ptx_u32 w8a8_code_of(const struct quantiser *q, const struct token *t, struct wo
     bool wide = q->wide;
     bool within = w8a8_has_normal_scale(q) && !s->asymmetric && -s->q_min >= s->q_max;
     ptx_u32 halves[2];
-    if (s->codes == PTXGEN_W8A8_E4M3)
+    if (is_e4m3(s))
         return e4m3_code_of(k, quotient.f);
     if (!within && !wide) {
         quotient = work_min(k, false, quotient, t->high);
@@ -44,11 +186,6 @@ ptx_u32 w8a8_code_of(const struct quantiser *q, const struct token *t, struct wo
 }
 
 /* ---- products ---- */
-
-static bool is_e4m3(const struct product *q)
-{
-    return q->spec->codes == PTXGEN_W8A8_E4M3;
-}
 
 /* Adds `count` sums to the accumulators. */
 static void add_to_sums(struct product *q, ptx_u32 *acc, const ptx_f32 *sums, uint32_t count)
@@ -70,7 +207,7 @@ static void mma_e4m3(struct product *q, ptx_u32 acc[4], const ptx_u32 w[4], cons
 void w8a8_mma(struct product *q, ptx_u32 acc[4], const ptx_u32 w[4], const ptx_u32 codes[2])
 {
     ptx_s32 sums[4];
-    if (is_e4m3(q)) {
+    if (is_e4m3(q->spec)) {
         mma_e4m3(q, acc, w, codes);
         return;
     }
@@ -88,7 +225,7 @@ static uint32_t count_wgmma_sums(const struct product *q)
 void w8a8_begin_wgmma_sums(struct product *q)
 {
     ptx_kernel *k = q->g.k;
-    if (!is_e4m3(q))
+    if (!is_e4m3(q->spec))
         return; /* the first products overwrite the sums */
     q->never = ptx_setp_ne_u32(k, q->g.m, q->g.m);
     for (uint32_t r = 0; r < count_wgmma_sums(q); r++) {
@@ -102,7 +239,7 @@ void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t colum
                 ptx_u64 b, ptx_pred later)
 {
     ptx_s32 sums[4 * MAX_TOKEN_TILES];
-    if (is_e4m3(q)) {
+    if (is_e4m3(q->spec)) {
         ptx_wgmma_k32_f32_e4m3_e4m3(q->g.k, (int)columns, q->block_sums[block], a, b,
                                     step ? q->always : q->never, 1, 1);
         return;
@@ -120,7 +257,7 @@ void w8a8_add_blocks(struct product *q)
 
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum)
 {
-    if (!w8a8_sums_are_integers(s))
+    if (is_e4m3(s))
         return (struct work){.f = ptx_u32_as_f32(sum)};
     return work_of_s32(k, wide, ptx_u32_as_s32(sum));
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights of w8a8 on the host: quantising by feature, packing and sums. */
-#include "quantise.h"
+#include "code_type.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int largest_code(const ptxgen_w8a8_weights *w)
-{
-    return w->codes == PTXGEN_W8A8_E4M3 ? W8A8_E4M3_MAX : 127;
-}
 
 uint32_t ptxgen_w8a8_stride(uint32_t k)
 {
@@ -51,12 +45,12 @@ static ptxgen_status quantise_row(const ptxgen_w8a8_weights *w, uint32_t n, doub
                                "w8a8: w[%u, %u] is %g, not finite in %s", n, i, value,
                                scale_type == PTXGEN_F32 ? "f32" : "f64");
     }
-    int most = largest_code(w);
+    int most = w8a8_code_type(w->codes)->largest;
     *scale = w8a8_divide(scale_type, clip_of(w, row, sorted), most);
     if (*scale == 0)
         *scale = 1;
     for (uint32_t i = 0; i < w->k; i++)
-        codes[i] = w8a8_code((uint8_t)w->codes, scale_type, row[i], *scale, 0, -most, most);
+        codes[i] = w8a8_code(w->codes, scale_type, row[i], *scale, 0, -most, most);
     return PTXGEN_OK;
 }
 
@@ -74,13 +68,10 @@ static ptxgen_status check_weights(const ptxgen_w8a8_weights *w, uint32_t stride
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: weights of type %d with scales of type %d; scales are f32 or f64",
                            (int)w->type, (int)scale_type);
-    if ((unsigned)w->codes > PTXGEN_W8A8_E4M3)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: weights with codes = %d; s8 and e4m3 are 0 and 1", (int)w->codes);
     if (!(w->percentile >= 0 && w->percentile <= 100))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: percentile = %g is outside 0 ... 100", w->percentile);
-    return PTXGEN_OK;
+    return w8a8_check_code_type((unsigned)w->codes, "weights with ", err);
 }
 
 ptxgen_status ptxgen_w8a8_quantise(const ptxgen_w8a8_weights *w, uint32_t stride, int8_t *codes,

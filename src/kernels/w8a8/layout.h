@@ -7,6 +7,7 @@
 #include "../gemm/operand.h"
 #include "../gemm/plan.h"
 #include "../gemm/sums.h"
+#include "code_type.h"
 
 #include <ptxgen/w8a8.h>
 
@@ -16,15 +17,14 @@ enum {
     W8A8_THREADS = 256, /* of a product's CTA */
     W8A8_WARPS = W8A8_THREADS / 32,
     W8A8_BLOCK = 128,             /* bytes of K that a warp takes of a stage */
-    W8A8_MOST_BLOCKS = 4,         /* of K in a stage of wgmma with e4m3, whose sums are apart */
+    W8A8_MOST_BLOCKS = 4,         /* of K in a stage of wgmma that have sums apart */
     W8A8_STEPS = W8A8_BLOCK / 32, /* of an mma.sync or a wgmma, along K of a block */
     W8A8_TILE_ROWS = 16,          /* features of an mma.m16n8k32, its M */
     W8A8_TILE_TOKENS = 8,         /* tokens of an mma.m16n8k32, its N */
     W8A8_CODES_ALIGN = 128,       /* rows of codes in the workspace are padded to this */
     W8A8_LEAST_STAGES = 3,
     W8A8_MOST_STAGES = 12,
-    W8A8_MOST_WGMMA_STAGES = 20,
-    W8A8_E4M3_MAX = 448 /* the largest finite number */
+    W8A8_MOST_WGMMA_STAGES = 20
 };
 
 /* The parameters of every product entry, in order: addresses, then numbers. */
@@ -99,11 +99,6 @@ static inline bool w8a8_is_long_asymmetric(const ptxgen_w8a8_spec *spec)
 {
     enum { LONG = 16384 };
     return spec->asymmetric && spec->k > LONG;
-}
-/* Whether sums of products are s32, else f32. */
-static inline bool w8a8_sums_are_integers(const ptxgen_w8a8_spec *spec)
-{
-    return spec->codes == PTXGEN_W8A8_S8;
 }
 static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
@@ -185,8 +180,8 @@ static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxg
 static inline bool w8a8_copies_pieces(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     bool ends_in_chunk = plan->spec.k % GEMM_CHUNK_BYTES != 0;
-    bool may_be_nan = plan->spec.codes == PTXGEN_W8A8_E4M3 && !w8a8_aligns(plan, v);
-    return w8a8_copy_bytes(plan, v) < GEMM_CHUNK_BYTES || (ends_in_chunk && may_be_nan);
+    bool has_nans = w8a8_code_type(plan->spec.codes)->has_nans && !w8a8_aligns(plan, v);
+    return w8a8_copy_bytes(plan, v) < GEMM_CHUNK_BYTES || (ends_in_chunk && has_nans);
 }
 /* Stages of K of one CTA; the two CTAs of a cluster have half each. */
 static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)

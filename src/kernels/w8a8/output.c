@@ -440,7 +440,7 @@ void w8a8_begin_output(struct product *q)
                  .along_m = q->along_m,
                  .pass_m = w8a8_pass_tokens(v),
                  .ctas = v->cluster,
-                 .integer = w8a8_sums_are_integers(q->spec),
+                 .integer = w8a8_code_type(q->spec->codes)->integer,
                  .staging = q->staging},
         .along = q->along_n,
         .along_k = q->along_k,

@@ -24,60 +24,9 @@ ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
 
 /* ---- validation ---- */
 
-/* With e4m3 the plan's q_max is the largest code. */
-static ptxgen_status check_e4m3(const ptxgen_w8a8_spec *s, ptxgen_error *err)
-{
-    enum { MOST_K = 1 << 17 };
-    if (s->asymmetric)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: asymmetric = 1, but e4m3 codes have no zero points");
-    if (s->q_max != W8A8_E4M3_MAX || s->q_min != -W8A8_E4M3_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: q_min = %d and q_max = %d, but e4m3 codes have no range: both "
-                           "must be 0",
-                           s->q_min, s->q_max);
-    if (w8a8_is_wide(s))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: x_type = %u, y_type = %u; with e4m3 codes f64 (3) is not "
-                           "supported",
-                           s->x_type, s->y_type);
-    if (s->k > MOST_K)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: K = %u is above %d, the most for e4m3 codes", s->k, MOST_K);
-    return PTXGEN_OK;
-}
-
-static ptxgen_status check_codes(const ptxgen_w8a8_spec *s, ptxgen_error *err)
-{
-    if (s->q_min < -128 || s->q_min > 0 || s->q_max <= 0 || s->q_max > 127)
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_UNSUPPORTED,
-            "w8a8: codes of %d ... %d; the rule is -128 <= q_min <= 0 < q_max <= 127", s->q_min,
-            s->q_max);
-    int reach = s->asymmetric ? s->q_max - s->q_min : -s->q_min > s->q_max ? -s->q_min : s->q_max;
-    uint32_t most = (uint32_t)(INT32_MAX / (128 * reach));
-    if (s->k > most)
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_UNSUPPORTED,
-            "w8a8: K = %u is above %u, from where sums of products of %scodes %d ... %d "
-            "with weights down to -128 can leave 32 bits",
-            s->k, most, s->asymmetric ? "asymmetric " : "", s->q_min, s->q_max);
-    return PTXGEN_OK;
-}
-
-static ptxgen_w8a8_spec with_defaults(const ptxgen_w8a8_spec *spec)
-{
-    ptxgen_w8a8_spec s = *spec;
-    if (!s.q_min && !s.q_max) {
-        s.q_max = s.codes == PTXGEN_W8A8_E4M3 ? W8A8_E4M3_MAX : 127;
-        s.q_min = (int16_t)-s.q_max;
-    }
-    return s;
-}
-
 static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
 {
-    const ptxgen_w8a8_spec filled = with_defaults(spec), *s = &filled;
+    const ptxgen_w8a8_spec *s = spec;
     if (!s->k || !s->n || s->n > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "w8a8: K = %u and N = %u; both must be positive, N below 2^31", s->k,
@@ -98,10 +47,7 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
     if (s->asymmetric > 1 || s->bias > 1 || s->reserved[0] || s->reserved[1])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0");
-    if (s->codes > PTXGEN_W8A8_E4M3)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: codes = %u; s8 and e4m3 are 0 and 1", s->codes);
-    return s->codes == PTXGEN_W8A8_E4M3 ? check_e4m3(s, err) : check_codes(s, err);
+    return w8a8_check_codes(s, err);
 }
 
 /* ---- tiles ---- */
@@ -135,19 +81,10 @@ static bool fill_stages(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     return gemm_fill_stages(&w8a8_planner, p, 0, v);
 }
 
-/*
- * Whether mma.sync takes e4m3 codes as f16: ptxas turns them into twice as many registers, and has
- * those of many products at once.
- */
-static bool widens_codes(const ptxgen_w8a8_plan *p)
-{
-    return p->spec.codes == PTXGEN_W8A8_E4M3 && p->target.ptx.sm >= 90 && p->target.ptx.sm < 120;
-}
-
 /* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
 static bool divides(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    uint32_t most = widens_codes(p) ? MAX_ACCUMULATORS / 4 : MAX_ACCUMULATORS;
+    uint32_t most = w8a8_widens_codes(p) ? MAX_ACCUMULATORS / 4 : MAX_ACCUMULATORS;
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
     return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 &&
            rows <= 64 && columns <= 128 && rows * columns / 32 <= most &&
@@ -237,12 +174,12 @@ static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
 /* ---- tiles of wgmma ---- */
 
 /*
- * Tokens of the widest tile. With e4m3, sums of a block of wgmma need registers beside the tile's
- * sums, and so do operands of mma.sync where a chip multiplies e4m3 as f16.
+ * Tokens of the widest tile. Where a type's sums of a block of wgmma are apart, these need
+ * registers beside the tile's sums, and so do operands of mma.sync that are widened.
  */
 static uint32_t most_tile_m(const ptxgen_w8a8_plan *p)
 {
-    return widens_codes(p) ? MOST_TILE_M / 2 : MOST_TILE_M;
+    return w8a8_widens_codes(p) ? MOST_TILE_M / 2 : MOST_TILE_M;
 }
 
 static bool has_clusters(const ptxgen_w8a8_plan *p)
@@ -276,8 +213,8 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
-    uint32_t most_blocks =
-        p->spec.codes == PTXGEN_W8A8_E4M3 ? W8A8_MOST_BLOCKS * 64 / v->tile_m : v->wk;
+    uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
+    uint32_t most_blocks = sums ? sums * LEAST_WGMMA_M / v->tile_m : v->wk;
     return !(v->wk & (v->wk - 1)) && v->wk <= most_blocks && v->tile_m >= LEAST_WGMMA_M &&
            v->tile_n <= MAX_TILE_N && fill_stages(p, v);
 }
@@ -459,16 +396,12 @@ static uint32_t copy_bytes(const ptxgen_w8a8_spec *s)
 static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 {
     ptxgen_w8a8_plan *p = of;
-    p->spec = with_defaults(&p->spec);
+    p->spec = w8a8_with_range(&p->spec);
     p->spec.w_stride = w8a8_w_stride(&p->spec);
     p->copy_bytes = copy_bytes(&p->spec);
-    const ptx_target *t = &p->target.ptx;
-    bool has_e4m3 = t->sm >= 89 && (!t->max_ptx || t->max_ptx >= 84);
-    if (p->spec.codes == PTXGEN_W8A8_E4M3 && !has_e4m3)
-        return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
-                           "w8a8: products of e4m3 codes need sm_89 and PTX 8.4; the target is "
-                           "sm_%u with PTX %u.%u (0.0: any)",
-                           t->sm, t->max_ptx / 10, t->max_ptx % 10);
+    ptxgen_status status = w8a8_check_code_target(p, err);
+    if (status != PTXGEN_OK)
+        return status;
     uint32_t served = 0;
     ptxgen_tile v;
     if (choose_fused(p, &v)) {

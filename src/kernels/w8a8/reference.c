@@ -21,7 +21,8 @@
  * they cut: those of products of both signs cancel, and those of sums, at most SUM_CUTS = 4 in a
  * step, make the kernel's sum smaller by up to u/2 of the sum on average.
  */
-#include "quantise.h"
+#include "code_type.h"
+#include "layout.h"
 
 #include "../bound.h"
 #include "../linear.h"
@@ -68,28 +69,26 @@ static double round_to_work(ptxgen_element work, double value)
     return work == PTXGEN_F64 ? value : (double)(float)value;
 }
 
-static ptxgen_w8a8_token dynamic_scale(const ptxgen_w8a8_spec *s, int q_min, int q_max,
-                                       const struct range *r)
+static ptxgen_w8a8_token dynamic_scale(const ptxgen_w8a8_spec *s, const struct range *r)
 {
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     ptxgen_w8a8_token t = {0};
     if (!s->asymmetric) {
-        t.scale = w8a8_divide(work, fmax(r->high, -r->low), q_max);
+        t.scale = w8a8_divide(work, fmax(r->high, -r->low), s->q_max);
         t.scale = t.scale == 0 ? 1 : t.scale;
         return t;
     }
-    double range = q_max - q_min;
+    double range = s->q_max - s->q_min;
     t.scale =
         round_to_work(work, w8a8_divide(work, r->high, range) - w8a8_divide(work, r->low, range));
     t.scale = t.scale == 0 ? 1 : t.scale;
-    double zero = q_min - rint(w8a8_divide(work, r->low, t.scale));
-    t.zero = (int32_t)(zero < q_min ? q_min : zero > q_max ? q_max : zero);
+    double zero = s->q_min - rint(w8a8_divide(work, r->low, t.scale));
+    t.zero = (int32_t)fmin(fmax(zero, s->q_min), s->q_max);
     return t;
 }
 
 static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
-                                 uint64_t m, int q_min, int q_max, ptxgen_w8a8_token *token,
-                                 ptxgen_error *err)
+                                 uint64_t m, ptxgen_w8a8_token *token, ptxgen_error *err)
 {
     uint64_t which = s->scales == PTXGEN_W8A8_TOKEN ? m : 0;
     token->scale = ptxgen_element_load(ptxgen_w8a8_work_type(s), o->x_scale, which);
@@ -98,23 +97,21 @@ static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_op
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: x_scale[%llu] is %g, not positive and finite",
                            (unsigned long long)which, token->scale);
-    if (token->zero < q_min || token->zero > q_max)
+    if (token->zero < s->q_min || token->zero > s->q_max)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: x_zero[%llu] is %d, not within %d ... %d",
-                           (unsigned long long)which, (int)token->zero, q_min, q_max);
+                           (unsigned long long)which, (int)token->zero, s->q_min, s->q_max);
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
-                                          uint64_t m, int8_t *codes, ptxgen_w8a8_token *token,
-                                          ptxgen_error *err)
+ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
+                                          const ptxgen_w8a8_operands *o, uint64_t m, int8_t *codes,
+                                          ptxgen_w8a8_token *token, ptxgen_error *err)
 {
-    ptxgen_status status = check(s, o, err);
+    ptxgen_status status = check(spec, o, err);
     if (status != PTXGEN_OK)
         return status;
-    bool by_default = !s->q_min && !s->q_max;
-    int most = s->codes == PTXGEN_W8A8_E4M3 ? W8A8_E4M3_MAX : 127;
-    int q_min = by_default ? -most : s->q_min, q_max = by_default ? most : s->q_max;
+    const ptxgen_w8a8_spec filled = w8a8_with_range(spec), *s = &filled;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     size_t first = m * (o->x_stride ? o->x_stride : s->k);
     struct range range = find_range(s, o->x, first);
@@ -124,12 +121,12 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
         return PTXGEN_OK;
     }
     if (!s->scales)
-        *token = dynamic_scale(s, q_min, q_max, &range);
-    else if ((status = given_scale(s, o, m, q_min, q_max, token, err)) != PTXGEN_OK)
+        *token = dynamic_scale(s, &range);
+    else if ((status = given_scale(s, o, m, token, err)) != PTXGEN_OK)
         return status;
     for (uint32_t i = 0; i < s->k; i++) {
         double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
-        codes[i] = w8a8_code(s->codes, work, x, token->scale, token->zero, q_min, q_max);
+        codes[i] = w8a8_code(s->codes, work, x, token->scale, token->zero, s->q_min, s->q_max);
     }
     return PTXGEN_OK;
 }
@@ -180,7 +177,7 @@ ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8
     ptxgen_status status = check_features(s, o, first_n, count, err);
     if (status != PTXGEN_OK)
         return status;
-    if (s->codes == PTXGEN_W8A8_E4M3)
+    if (!w8a8_code_type(s->codes)->integer)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "w8a8: sums of e4m3 codes are not exact; "
                            "ptxgen_w8a8_reference_bound says how far y may be off");
@@ -312,7 +309,7 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
     const ptxgen_tile *v = ptxgen_w8a8_choose(plan, o->m);
     if (!v)
         return gemm_refuse_m(&w8a8_planner, plan, o->m, err);
-    if (s->codes != PTXGEN_W8A8_E4M3)
+    if (w8a8_code_type(s->codes)->integer)
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: outputs of s8 codes have no bound; ptxgen_w8a8_reference computes "
@@ -323,7 +320,7 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
                            "w8a8: no memory for two rows of %u numbers", s->k);
     const struct summing how = summing_of(plan, v);
     for (uint32_t i = 0; i < 256; i++)
-        values[i] = w8a8_e4m3_value((uint8_t)i);
+        values[i] = w8a8_code_value(s->codes, (uint8_t)i);
     for (uint32_t i = 0; i < s->k; i++)
         x[i] = values[(uint8_t)codes[i]];
     for (uint32_t i = 0; i < count; i++) {

@@ -301,7 +301,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
     issue_products(q, part);
-    if (w8a8_sums_are_integers(q->spec)) {
+    if (w8a8_code_type(q->spec->codes)->integer) {
         keep_in_flight(q, part);
         return;
     }
@@ -438,7 +438,7 @@ static void begin(struct gemm *g)
     q->w_block = w8a8_stage_features(q->spec, q->v) * W8A8_BLOCK;
     q->codes_block = q->v->tile_m * W8A8_BLOCK;
     q->codes_offset = q->v->wk * q->w_block;
-    if (w8a8_sums_are_integers(q->spec))
+    if (w8a8_code_type(q->spec->codes)->integer)
         q->lag = q->v->stages < DEEP_RING ? 1 : GEMM_MOST_LAG;
     g->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
