@@ -37,7 +37,7 @@ struct family {
 
     const struct option_row *spec_rows; /**< of every command */
     const struct option_row *data_rows; /**< of run alone: a file, and names in it; or NULL */
-    void (*set_defaults)(struct family_options *options);
+    const void *defaults;               /**< a spec of the family's */
     /** Completes the spec of options that were all read; or NULL. */
     void (*finish)(struct family_options *options);
     /** Sets K and output features, for --shape; NULL: the options of these. */

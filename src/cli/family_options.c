@@ -12,7 +12,7 @@ struct family_options *family_new_options(const struct family *family)
     struct family_options *o = calloc(1, sizeof *o);
     if (o) {
         o->family = family;
-        family->set_defaults(o);
+        memcpy(o->spec, family->defaults, family->harness->family()->spec_bytes);
     }
     return o;
 }

@@ -49,6 +49,15 @@ struct data_names {
     const char *file, *layer, *up_layer, *format, *tensors, *norm, *bias, *input, *expect;
 };
 
+/** Where a row of the data puts its name, and the rows of the data that all families have. */
+#define NAME_AT(member) offsetof(struct data_names, member)
+#define OPTION_FILE_ROWS                                                                           \
+    {"input", "NAME", "The activations; otherwise random", OPTION_NAME, .at = NAME_AT(input)},     \
+    {                                                                                              \
+        "expect", "NAME", "The output to compare with, besides the reference's", OPTION_NAME,      \
+            .at = NAME_AT(expect)                                                                  \
+    }
+
 /** All that the options of a family say. */
 struct family_options {
     const struct family *family;

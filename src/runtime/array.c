@@ -142,27 +142,3 @@ ptxgen_status launch_check_arrays(const char *family, struct launch_array *array
             status = check_output(family, arrays, count, i, err);
     return status;
 }
-
-ptxgen_status launch_check_narrow_strides(const char *family, const struct launch_array *arrays,
-                                          size_t count, ptxgen_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (arrays[i].used && arrays[i].stride && *arrays[i].stride > UINT32_MAX)
-            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "%s: the row stride of %s, %llu, is above the %u elements that the "
-                               "kernel takes",
-                               family, arrays[i].name, (unsigned long long)*arrays[i].stride,
-                               UINT32_MAX);
-    return PTXGEN_OK;
-}
-
-ptxgen_status launch_check_workspace(const char *family, uint64_t bytes, uint64_t needed,
-                                     const char *rows, uint64_t count, ptxgen_error *err)
-{
-    if (bytes >= needed)
-        return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                       "%s: a workspace of %llu bytes is below the %llu that %s = %llu needs",
-                       family, (unsigned long long)bytes, (unsigned long long)needed, rows,
-                       (unsigned long long)count);
-}

@@ -61,18 +61,4 @@ struct launch_array {
 ptxgen_status launch_check_arrays(const char *family, struct launch_array *arrays, size_t count,
                                   ptxgen_error *err);
 
-/*
- * Refuses the first used array whose rows are 2^32 elements apart or more, for kernels that take
- * strides as 32-bit numbers. The arrays are checked, so that no stride is 0.
- */
-ptxgen_status launch_check_narrow_strides(const char *family, const struct launch_array *arrays,
-                                          size_t count, ptxgen_error *err);
-
-/*
- * Refuses a workspace of fewer than the bytes that a launch of `count` rows needs; `rows` is the
- * family's letter for them.
- */
-ptxgen_status launch_check_workspace(const char *family, uint64_t bytes, uint64_t needed,
-                                     const char *rows, uint64_t count, ptxgen_error *err);
-
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ptxgen/driver.h>
 
-#include "src/runtime/cuda_version.h"
+#include "src/runtime/ptx_version.h"
 
 #include <dlfcn.h>
 #include <errno.h>

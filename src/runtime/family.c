@@ -65,11 +65,30 @@ static ptxgen_status check_workspace(const struct family *f, const void *args, s
                                      ptxgen_error *err)
 {
     const uint64_t needed = w->list.workspace_bytes;
+    const uint64_t bytes = member(args, f->args.workspace_bytes, needed);
     w->arrays.arrays[w->arrays.count++] = (struct launch_array)LAUNCH_BYTES(
         "workspace", needed > 0, LAUNCH_OUTPUT, member(args, f->args.workspace, 0), 0,
         f->workspace_align, needed);
-    return launch_check_workspace(f->table.name, member(args, f->args.workspace_bytes, needed),
-                                  needed, "m", member(args, f->args.m, 0), err);
+    if (bytes >= needed)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "%s: a workspace of %llu bytes is below the %llu that m = %llu needs",
+                       f->table.name, (unsigned long long)bytes, (unsigned long long)needed,
+                       (unsigned long long)member(args, f->args.m, 0));
+}
+
+/* Of entries that take strides as numbers of 32 bits. The arrays are checked: no stride is 0. */
+static ptxgen_status check_narrow_strides(const struct family *f, const struct family_arrays *a,
+                                          ptxgen_error *err)
+{
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->arrays[i].used && a->arrays[i].stride && *a->arrays[i].stride > UINT32_MAX)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "%s: the row stride of %s, %llu, is above the %u elements that the "
+                               "kernel takes",
+                               f->table.name, a->arrays[i].name,
+                               (unsigned long long)*a->arrays[i].stride, UINT32_MAX);
+    return PTXGEN_OK;
 }
 
 /* ---- what families' functions share ---- */
@@ -103,7 +122,7 @@ ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded,
     if (status == PTXGEN_OK)
         status = launch_check_arrays(f->table.name, w.arrays.arrays, w.arrays.count, err);
     if (status == PTXGEN_OK && f->has_narrow_strides)
-        status = launch_check_narrow_strides(f->table.name, w.arrays.arrays, w.arrays.count, err);
+        status = check_narrow_strides(f, &w.arrays, err);
     return status == PTXGEN_OK ? launch_list_run(loaded, &w.list, stream, err) : status;
 }
 

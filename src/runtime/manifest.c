@@ -3,7 +3,7 @@
 #include "src/runtime/manifest.h"
 #include "src/ptxgen/c_locale.h"
 #include "src/runtime/context.h"
-#include "src/runtime/cuda_version.h"
+#include "src/runtime/ptx_version.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -2,7 +2,6 @@
 #include "src/runtime/ptx_header.h"
 
 #include "src/runtime/context.h"
-#include "src/runtime/cuda_version.h"
 #include "src/runtime/ptx_version.h"
 
 #include <ctype.h>

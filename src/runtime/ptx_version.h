@@ -3,6 +3,10 @@
 #ifndef PTXGEN_RUNTIME_PTX_VERSION_H
 #define PTXGEN_RUNTIME_PTX_VERSION_H
 
+/* A CUDA version in two numbers, for sentences: 12040 is 12 and 4. */
+#define CUDA_MAJOR(version) ((version) / 1000)
+#define CUDA_MINOR(version) ((version) % 1000 / 10)
+
 struct ptx_release {
     int cuda;   /* as cuDriverGetVersion counts: 12040 is CUDA 12.4 */
     int ptx;    /* 10 × major + minor */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of tuned choices: reading the file, planning by it, and storing a choice. */
+#include "src/runtime/ptx_version.h"
 #include "src/runtime/tuning.h"
 #include "src/runtime/cache_folder.h"
-#include "src/runtime/cuda_version.h"
 #include "src/runtime/manifest.h"
 #include "src/runtime/uncancelled.h"
 

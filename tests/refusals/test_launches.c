@@ -146,9 +146,8 @@ TEST_OF_SUBJECTS(buffers_that_are_too_short_are_refused_with_what_they_must_hold
         unsigned long long given = *size = a->bytes - 1, bytes = a->bytes;
         if (a->is_workspace)
             assert_launch_refused(l, PTXGEN_ERROR_INVALID_ARGUMENT,
-                                  "%s: a workspace of %llu bytes is below the %llu that %s = %d "
-                                  "needs",
-                                  l->family, given, bytes, "m", p->of->m);
+                                  "%s: a workspace of %llu bytes is below the %llu that m = %d needs",
+                                  l->family, given, bytes, p->of->m);
         else if (a->stride)
             assert_launch_refused(
                 l, PTXGEN_ERROR_INVALID_ARGUMENT,

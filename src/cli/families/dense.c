@@ -9,6 +9,8 @@ static const char *const type_names[] = {"f32", "f16", "bf16", NULL};
 static const char *const tile[] = {"warp_m", "warp_n", "wm",   "wn",      "wk",    "ctas",
                                    "stages", "pass_m", "kind", "cluster", "split", NULL};
 
+static const ptxgen_dense_spec defaults = {.type = PTXGEN_F16};
+
 #define AT(member) offsetof(ptxgen_dense_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K},
@@ -30,16 +32,10 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
-static void set_defaults(struct family_options *o)
-{
-    ptxgen_dense_spec *s = option_spec(o);
-    s->type = PTXGEN_F16;
-}
-
 const struct family dense_family = {
     .name = "dense",
     .summary = "Matrix product with dense weights of f16, bf16 or f32 on tensor cores",
     .harness = &dense_harness,
     .spec_rows = spec_rows,
-    .set_defaults = set_defaults,
+    .defaults = &defaults,
 };

@@ -16,6 +16,8 @@ static void parse_group(struct argp_state *state, const char *text, struct famil
     ((ptxgen_marlin_spec *)option_spec(o))->group_size = parse_group_size(state, text);
 }
 
+static const ptxgen_marlin_spec defaults = {.group_size = 128, .type = PTXGEN_F16};
+
 #define AT(member) offsetof(ptxgen_marlin_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features, the depth of the sums: a multiple of 16", OPTION_NUMBER, AT(k),
@@ -48,31 +50,20 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
-#define AT(member) offsetof(struct data_names, member)
 static const struct option_row data_rows[] = {
     {"safetensors", "FILE",
      "Take weights from this safetensors file; of a sharded one, its index, folder or a shard",
-     OPTION_NAME, .at = AT(file)},
+     OPTION_NAME, .at = NAME_AT(file)},
     {"layer", "PREFIX",
      "Of the tensors' names: PREFIX.qweight, PREFIX.weight_packed or PREFIX.B, and so on",
-     OPTION_NAME, AT(layer), .rules = OPTION_IN_FILE},
-    {"up-layer", "PREFIX", "SwiGLU's other matrix", OPTION_NAME, .at = AT(up_layer)},
+     OPTION_NAME, NAME_AT(layer), .rules = OPTION_IN_FILE},
+    {"up-layer", "PREFIX", "SwiGLU's other matrix", OPTION_NAME, .at = NAME_AT(up_layer)},
     {"format", "NAME",
      "gptq, gptq_v2, awq, pack-quantized or marlin, instead of what the file says", OPTION_NAME,
-     .at = AT(format)},
-    {"input", "NAME", "The activations; otherwise random", OPTION_NAME, .at = AT(input)},
-    {"expect", "NAME", "The output to compare with, besides the reference's", OPTION_NAME,
-     .at = AT(expect)},
+     .at = NAME_AT(format)},
+    OPTION_FILE_ROWS,
     {0},
 };
-#undef AT
-
-static void set_defaults(struct family_options *o)
-{
-    ptxgen_marlin_spec *s = option_spec(o);
-    s->group_size = 128;
-    s->type = PTXGEN_F16;
-}
 
 static void check_data(struct argp_state *state, struct family_options *o)
 {
@@ -91,5 +82,5 @@ const struct family marlin_family = {
     .data_rows = data_rows,
     .check_data = check_data,
     .file = &marlin_file,
-    .set_defaults = set_defaults,
+    .defaults = &defaults,
 };

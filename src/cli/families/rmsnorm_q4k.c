@@ -28,6 +28,9 @@ static void take_residual_out(struct argp_state *state, const char *text, struct
     s->residual = s->residual_out = 1;
 }
 
+static const ptxgen_rmsnorm_q4k_spec defaults = {
+    .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+
 #define AT(member) offsetof(ptxgen_rmsnorm_q4k_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features: a multiple of 256", OPTION_NUMBER, AT(k),
@@ -51,28 +54,18 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
-#define AT(member) offsetof(struct data_names, member)
 static const struct option_row data_rows[] = {
     {"gguf", "FILE", "Take weights from this GGUF file; of one in parts, any part or the folder",
-     OPTION_NAME, .at = AT(file)},
-    {"tensor", "NAME[,NAME...]", "The Q4_K matrices", OPTION_NAME, AT(tensors),
+     OPTION_NAME, .at = NAME_AT(file)},
+    {"tensor", "NAME[,NAME...]", "The Q4_K matrices", OPTION_NAME, NAME_AT(tensors),
      .rules = OPTION_IN_FILE},
-    {"norm", "NAME", "The norm's weight, gamma", OPTION_NAME, AT(norm), .rules = OPTION_IN_FILE},
+    {"norm", "NAME", "The norm's weight, gamma", OPTION_NAME, NAME_AT(norm),
+     .rules = OPTION_IN_FILE},
     {"bias-tensor", "NAME[,NAME...]", "The matrices' biases (implies --bias)", OPTION_NAME,
-     .at = AT(bias)},
-    {"input", "NAME", "The activations; otherwise random", OPTION_NAME, .at = AT(input)},
-    {"expect", "NAME", "The output to compare with, besides the reference's", OPTION_NAME,
-     .at = AT(expect)},
+     .at = NAME_AT(bias)},
+    OPTION_FILE_ROWS,
     {0},
 };
-#undef AT
-
-static void set_defaults(struct family_options *o)
-{
-    ptxgen_rmsnorm_q4k_spec *s = option_spec(o);
-    s->epsilon = 1e-6f;
-    s->x_type = s->y_type = PTXGEN_F16;
-}
 
 static void finish(struct family_options *o)
 {
@@ -107,6 +100,6 @@ const struct family rmsnorm_q4k_family = {
     .finish = finish,
     .check_data = check_data,
     .file = &rmsnorm_q4k_file,
-    .set_defaults = set_defaults,
+    .defaults = &defaults,
     .set_shape = set_shape,
 };

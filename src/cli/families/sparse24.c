@@ -23,6 +23,8 @@ static void take_inflate(struct argp_state *state, const char *text, struct fami
     ((ptxgen_sparse24_spec *)option_spec(o))->tier = 1;
 }
 
+static const ptxgen_sparse24_spec defaults = {.type = PTXGEN_SPARSE24_F16};
+
 #define AT(member) offsetof(ptxgen_sparse24_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features: a multiple of 8", OPTION_NUMBER, AT(k),
@@ -51,29 +53,20 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
-#define AT(member) offsetof(struct data_names, member)
 static const struct option_row data_rows[] = {
     {"safetensors", "FILE",
      "Take the weight from this file (of a sharded one, its index, folder or a shard), compressed "
      "in any form, or dense and 2:4 sparse",
-     OPTION_NAME, .at = AT(file)},
+     OPTION_NAME, .at = NAME_AT(file)},
     {"layer", "PREFIX",
      "Its tensors: PREFIX.sparse with PREFIX.meta_cutlass (meta_bytes, meta_nibbles), "
      "PREFIX.compressed with PREFIX.bitmask, PREFIX.dense, or PREFIX itself, or the same of "
      "PREFIX.weight; PREFIX.bias and, of I8, PREFIX.weight_scale and PREFIX.input_scale where "
      "they are there",
-     OPTION_NAME, AT(layer), .rules = OPTION_IN_FILE},
-    {"input", "NAME", "The activations; otherwise random", OPTION_NAME, .at = AT(input)},
-    {"expect", "NAME", "The output to compare with, besides the reference's", OPTION_NAME,
-     .at = AT(expect)},
+     OPTION_NAME, NAME_AT(layer), .rules = OPTION_IN_FILE},
+    OPTION_FILE_ROWS,
     {0},
 };
-#undef AT
-
-static void set_defaults(struct family_options *o)
-{
-    ((ptxgen_sparse24_spec *)option_spec(o))->type = PTXGEN_SPARSE24_F16;
-}
 
 static void finish(struct family_options *o)
 {
@@ -90,5 +83,5 @@ const struct family sparse24_family = {
     .data_rows = data_rows,
     .finish = finish,
     .file = &sparse24_file,
-    .set_defaults = set_defaults,
+    .defaults = &defaults,
 };

@@ -34,6 +34,8 @@ static void parse_codes(struct argp_state *state, const char *text, struct famil
     s->q_max = (int16_t)range[1];
 }
 
+static const ptxgen_w8a8_spec defaults = {.x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+
 #define AT(member) offsetof(ptxgen_w8a8_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K | OPTION_OF_FILE},
@@ -63,27 +65,17 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
-#define AT(member) offsetof(struct data_names, member)
 static const struct option_row data_rows[] = {
     {"safetensors", "FILE",
      "Take the layer from this file, as compressed-tensors' int-quantized has it; of a sharded "
      "one, its index, folder or a shard",
-     OPTION_NAME, .at = AT(file)},
+     OPTION_NAME, .at = NAME_AT(file)},
     {"layer", "NAME",
      "Its tensors are NAME.weight, NAME.weight_scale …; without it weight, weight_scale …",
-     OPTION_NAME, .at = AT(layer)},
-    {"input", "NAME", "The activations; otherwise random", OPTION_NAME, .at = AT(input)},
-    {"expect", "NAME", "The output to compare with, besides the reference's", OPTION_NAME,
-     .at = AT(expect)},
+     OPTION_NAME, .at = NAME_AT(layer)},
+    OPTION_FILE_ROWS,
     {0},
 };
-#undef AT
-
-static void set_defaults(struct family_options *o)
-{
-    ptxgen_w8a8_spec *s = option_spec(o);
-    s->x_type = s->y_type = PTXGEN_F16;
-}
 
 const struct family w8a8_family = {
     .name = "w8a8",
@@ -92,6 +84,6 @@ const struct family w8a8_family = {
     .spec_rows = spec_rows,
     .data_rows = data_rows,
     .file = &w8a8_file,
-    .set_defaults = set_defaults,
+    .defaults = &defaults,
     .int8_peer = true,
 };
