@@ -77,6 +77,9 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
 /**
  * The tile of one entry of the module, for up to `tile_m` tokens. CTAs of wn × wk warps walk
  * through tiles of 16 features: wn tiles at a time, each of which wk warps multiply that divide K.
+ *
+ * There is no use_tile: make_plan compares every wn, wk and stages that fit, so a list of tiles to
+ * choose from would hold nothing that it has not seen.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
     uint32_t tile_m;       /**< 1, 4 or 8; 2 if the spec's max_m is 2 */

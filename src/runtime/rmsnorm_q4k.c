@@ -71,7 +71,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     return PTXGEN_OK;
 }
 
-/* The weights as rows of 32-bit elements, in boxes by two super-blocks (see weights.c). */
+/* The weights as rows of 32-bit elements, in boxes by two super-blocks (see stream.c). */
 static void map_weights(const ptxgen_rmsnorm_q4k_spec *s, const ptxgen_rmsnorm_q4k_args *a,
                         struct launch_list *to)
 {

@@ -48,13 +48,15 @@ static void agrees_with_reference(const char *device, uint32_t m)
                                           .x_type = PTXGEN_F32,
                                           .y_type = PTXGEN_F32,
                                           .x = x,
-                                          .ldx = K,
+                                          .x_stride = K,
                                           .gamma = gamma,
                                           .w = weights,
                                           .eps = 1e-6f,
                                           .dot_depth = 96,
                                           .square_depth = 96};
-    assert_int_equal(rmsnorm_q4k_reference(&problem, y, bound, NULL, &err), PTXGEN_OK);
+    assert_int_equal(
+        rmsnorm_q4k_reference(&problem, &(struct rmsnorm_q4k_results){y, bound, NULL}, &err),
+        PTXGEN_OK);
 
     bench_open(&bench, device);
     ptxgen_device_facts facts;
@@ -188,12 +190,8 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
     }
     assert_int_equal(ptxgen_device_read(&bench.driver, bench.ordinal, &facts, &err), PTXGEN_OK);
     ptxgen_target target = ptxgen_device_target(&facts);
-    ptxgen_rmsnorm_q4k_spec spec = {.k = k,
-                                    .n = {N},
-                                    .epsilon = 1e-6f,
-                                    .max_m = 1,
-                                    .x_type = PTXGEN_F16,
-                                    .y_type = PTXGEN_F16};
+    ptxgen_rmsnorm_q4k_spec spec = {
+        .k = k, .n = {N}, .epsilon = 1e-6f, .max_m = 1, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_rmsnorm_q4k *kernel;
     assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);

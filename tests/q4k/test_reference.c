@@ -51,7 +51,7 @@ static struct test_case *make_case(ptxgen_element x_type, ptxgen_element y_type,
         .x_type = x_type,
         .y_type = y_type,
         .x = c->x,
-        .ldx = K + 8,
+        .x_stride = K + 8,
         .gamma = c->gamma,
         .w = c->w,
         .eps = 1e-5f,
@@ -64,15 +64,17 @@ static struct test_case *make_case(ptxgen_element x_type, ptxgen_element y_type,
 static void run(struct test_case *c)
 {
     ptxgen_error err;
-    assert_ok(rmsnorm_q4k_reference(&c->p, c->y, c->bound, NULL, &err), &err);
+    assert_ok(
+        rmsnorm_q4k_reference(&c->p, &(struct rmsnorm_q4k_results){c->y, c->bound, NULL}, &err),
+        &err);
 }
 
 static void use_residual(struct test_case *c)
 {
     c->p.residual = c->residual;
-    c->p.ldr = K + 8;
+    c->p.residual_stride = K + 8;
     c->p.sum = c->sum;
-    c->p.lds = K + 8;
+    c->p.sum_stride = K + 8;
 }
 
 /* ---- f32 "kernels" to hold against the bound ---- */
@@ -131,7 +133,7 @@ static int count_rejected(struct test_case *c, struct kernel_style style, double
     for (size_t m = 0; m < M; m++) {
         float t[K], squares = 0;
         for (size_t k = 0; k < K; k++) {
-            float x = (float)ptxgen_element_load(c->p.x_type, c->x, m * c->p.ldx + k);
+            float x = (float)ptxgen_element_load(c->p.x_type, c->x, m * c->p.x_stride + k);
             t[k] = x * c->gamma[k];
             squares += x * x;
         }
@@ -161,12 +163,13 @@ static void golden_output_agrees_to_the_last_bits(void **state)
     float *expected = golden_floats(store, "expected.output");
     size_t n = w->shape[0], k = w->shape[1];
     struct rmsnorm_q4k_problem p = {
-        .m = 1, .k = k, .n = n, .x = x, .ldx = k, .gamma = gamma, .w = w->data};
+        .m = 1, .k = k, .n = n, .x = x, .x_stride = k, .gamma = gamma, .w = w->data};
     assert_int_equal(gguf_get_f32(tensor_store_gguf(store),
                                   "llama.attention.layer_norm_rms_epsilon", &p.eps, NULL),
                      PTXGEN_OK);
     double *y = calloc(n, sizeof *y), *bound = calloc(n, sizeof *bound);
-    assert_int_equal(rmsnorm_q4k_reference(&p, y, bound, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(rmsnorm_q4k_reference(&p, &(struct rmsnorm_q4k_results){y, bound, NULL}, NULL),
+                     PTXGEN_OK);
     for (size_t i = 0; i < n; i++) /* stored as f32: half a unit in the last place, no more */
         assert_true((float)y[i] == expected[i]);
     free(y);
@@ -189,7 +192,7 @@ static void values_agree_with_the_formula(void **state)
         for (size_t m = 0; m < M; m++) {
             long double squares = 0;
             for (size_t k = 0; k < K; k++) {
-                long double x = ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.ldx + k);
+                long double x = ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.x_stride + k);
                 squares += x * x;
             }
             for (size_t n = 0; n < N; n++) {
@@ -197,7 +200,7 @@ static void values_agree_with_the_formula(void **state)
                 long double sum = 0;
                 ptxgen_q4k_decode_row_f64(c->w + n * ROW_BYTES, K, w, NULL);
                 for (size_t k = 0; k < K; k++)
-                    sum += w[k] * ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.ldx + k) *
+                    sum += w[k] * ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.x_stride + k) *
                            (long double)c->gamma[k];
                 sum = sum / sqrtl(squares / K + c->p.eps) + (with ? c->bias[n] : 0);
                 assert_true(fabsl(sum - c->y[m * N + n]) <= 1e-13L);
@@ -403,7 +406,7 @@ static void operand_floor_counts_the_largest_of_each_super_block(void **state)
     }
     for (size_t m = 0; m < M; m++)
         for (size_t k = 0; k < K; k++)
-            ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx + k, k % 256 ? 0x1p-20 : 1024);
+            ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.x_stride + k, k % 256 ? 0x1p-20 : 1024);
     for (size_t k = 0; k < K; k++)
         c->gamma[k] = 1;
     double without[M * N];
@@ -484,7 +487,7 @@ static void bound_covers_the_worst_of_every_rounding_and_little_more(void **stat
             memset(c->w + b * 144 + 2, 0, 2); /* dmin = 0 */
         memset(c->x, 0, sizeof c->x);
         for (size_t m = 0; m < M; m++)
-            ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx + 5 + m, 1.5);
+            ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.x_stride + 5 + m, 1.5);
         c->p.dot_depth = c->p.square_depth = 0;
         run(c);
         double z[M * N];
@@ -543,9 +546,9 @@ static void bound_rejects_wrong_kernels(void **state)
         struct test_case *c = make_small_x_case();
         for (size_t m = 0; m < M; m++) {
             if (fault == FIRST_ELEMENT) /* 1/rms stored over x[0] */
-                ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx, 95);
+                ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.x_stride, 95);
             if (fault == ONE_TERM_LOST)
-                ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx + K - 1, 0);
+                ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.x_stride + K - 1, 0);
         }
         if (fault == NO_EPSILON)
             c->p.eps = 0;
@@ -567,19 +570,25 @@ static void no_tokens_or_no_outputs_touch_nothing(void **state)
     struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 20);
     c->p.m = 0;
     c->p.x = NULL;
-    assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(
+        rmsnorm_q4k_reference(&c->p, &(struct rmsnorm_q4k_results){NULL, NULL, NULL}, NULL),
+        PTXGEN_OK);
     c->p.m = M;
     c->p.x = c->x;
     c->p.n = 0;
     c->p.w = NULL;
-    assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(
+        rmsnorm_q4k_reference(&c->p, &(struct rmsnorm_q4k_results){NULL, NULL, NULL}, NULL),
+        PTXGEN_OK);
     free(c);
 }
 
 static void expect_refusal(struct test_case *c, ptxgen_status status, const char *sentence)
 {
     ptxgen_error err;
-    assert_int_equal(rmsnorm_q4k_reference(&c->p, c->y, c->bound, NULL, &err), status);
+    assert_int_equal(
+        rmsnorm_q4k_reference(&c->p, &(struct rmsnorm_q4k_results){c->y, c->bound, NULL}, &err),
+        status);
     assert_string_equal(err.message, sentence);
     free(c);
 }
@@ -593,37 +602,12 @@ static void bad_problems_are_refused_by_name(void **state)
 {
     (void)state;
     struct test_case *c = plain_case();
-    c->p.k = 500;
-    expect_refusal(c, PTXGEN_ERROR_UNSUPPORTED,
-                   "K = 500 is not a multiple of 256: a Q4_K row is whole super-blocks");
-    c = plain_case();
-    c->p.k = 0;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "K is 0; the mean has no terms");
-    c = plain_case();
-    c->p.eps = -1e-6f;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT,
-                   "epsilon is -1e-06; it must be finite and at least 0");
-    c = plain_case();
-    c->p.eps = NAN;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT,
-                   "epsilon is nan; it must be finite and at least 0");
-    c = plain_case();
-    c->p.operand_floor = NAN;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "operand_floor is nan; it must be at least 0");
-    c = plain_case();
-    c->p.ldx = K - 1;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "ldx = 511 is less than K = 512");
+    c->p.x_stride = K - 1;
+    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "x_stride = 511 is less than K = 512");
     c = plain_case();
     use_residual(c);
-    c->p.ldr = 3;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "ldr = 3 is less than K = 512");
-    c = plain_case();
-    use_residual(c);
-    c->p.lds = 0;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "lds = 0 is less than K = 512");
-    c = plain_case();
-    c->p.x = NULL;
-    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "x is NULL");
+    c->p.residual_stride = 3;
+    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "residual_stride = 3 is less than K = 512");
     c = plain_case();
     c->gamma[9] = INFINITY;
     expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "gamma[9] is inf, not finite");

@@ -8,7 +8,7 @@
  * planes: four columns of B, so that one product serves two tokens.
  *
  * A warp prepares one super-block at a time. Each lane has 8 consecutive values, which are the 8
- * that one quad lane needs of a sub-block, see weights.c.
+ * that one quad lane needs of a sub-block, see product.c.
  */
 #include "activations.h"
 
@@ -330,7 +330,7 @@ static void store_block_sum(struct rmsnorm_q4k_kernel *q, const struct record *t
     ptx_kernel *k = q->k;
     sum = ptx_mul_f32(k, rmsnorm_q4k_warp_sum(k, sum, 2, 1), F32(0x1p-20f));
     ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, ptx_cvt_f16_f32(k, sum)));
-    ptx_f32 part = ptx_selp_f32(k, ptx_mul_f32(k, rest, F32(2048)), sum, q->at.lower);
+    ptx_f32 part = ptx_selp_f32(k, ptx_mul_f32(k, rest, F32(2048)), sum, q->lower);
     ptx_f16 half = ptx_cvt_f16_f32(k, part);
     /* Sub-block j = group is half j % 2 of quad lane j / 2. */
     ptx_u32 row = at_token(q, to->base, to->token, 32);

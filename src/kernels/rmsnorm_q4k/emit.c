@@ -22,15 +22,6 @@
 
 /* ---- parameters and thread indices ---- */
 
-/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
-static ptx_u64 address_param(ptx_kernel *k, const char *name, bool used)
-{
-    if (used)
-        return ptx_param_u64(k, name);
-    ptx_param_declare(k, name, 8, 8);
-    return U64(0);
-}
-
 static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
 {
     if (used)
@@ -47,24 +38,24 @@ static void load_params(struct rmsnorm_q4k_kernel *q)
                              *const maps[] = {"map0", "map1", "map2"};
     ptx_kernel *k = q->k;
     const ptxgen_rmsnorm_q4k_spec *s = q->spec;
-    bool tensor = has_tensor_copies(&q->plan->target), rows = q->v->tile_m > 1;
-    q->x = address_param(k, "x", true);
-    q->residual = address_param(k, "residual", s->residual);
-    q->residual_out = address_param(k, "residual_out", s->residual_out);
-    q->gamma = address_param(k, "gamma", true);
+    bool rows = q->v->tile_m > 1;
+    q->x = gemm_param_u64(k, "x", true);
+    q->residual = gemm_param_u64(k, "residual", s->residual);
+    q->residual_out = gemm_param_u64(k, "residual_out", s->residual_out);
+    q->gamma = gemm_param_u64(k, "gamma", true);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->w[i] = address_param(k, w[i], s->n[i] && !tensor);
+        q->w[i] = gemm_param_u64(k, w[i], s->n[i] && !tensor(q));
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->bias[i] = address_param(k, bias[i], s->n[i] && s->bias);
+        q->bias[i] = gemm_param_u64(k, bias[i], s->n[i] && s->bias);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->y[i] = address_param(k, y[i], s->n[i]);
+        q->y[i] = gemm_param_u64(k, y[i], s->n[i]);
     q->x_stride = number_param(k, "x_stride", rows);
     q->residual_stride = number_param(k, "residual_stride", rows && s->residual);
     q->residual_out_stride = number_param(k, "residual_out_stride", rows && s->residual_out);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
         q->y_stride[i] = number_param(k, strides[i], s->n[i]);
     q->m = number_param(k, "m", rows);
-    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && tensor; i++) {
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && tensor(q); i++) {
         ptx_param map = ptx_param_declare(k, maps[i], 128, 64);
         q->maps[i] = s->n[i] ? ptx_param_address(k, map) : U64(0);
     }
@@ -73,35 +64,28 @@ static void load_params(struct rmsnorm_q4k_kernel *q)
 static void find_threads(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 tid = ptx_sreg_tid_x(k);
-    q->at.cta = ptx_sreg_ctaid_x(k);
-    ptx_u32 warp = shifted(q, tid, 5);
-    q->at.warp =
-        ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
-    q->at.lane = masked(q, tid, 31);
-    q->at.group = shifted(q, q->at.lane, 2);
-    q->at.quad = masked(q, q->at.lane, 3);
+    q->at = gemm_find_threads(k);
     ptx_u32 swapped = shifted(q, q->at.lane, 4);
     ptx_u32 low = masked(q, shifted(q, q->at.lane, 3), 1);
     ptx_u32 middle = masked(q, q->at.group, 1);
-    q->at.lower = ptx_setp_ne_u32(k, masked(q, q->at.lane, 1), U32(0));
-    q->at.row = times_plus(q, swapped, 4, times_plus(q, middle, 2, low));
+    q->lower = ptx_setp_ne_u32(k, masked(q, q->at.lane, 1), U32(0));
+    q->row = times_plus(q, swapped, 4, times_plus(q, middle, 2, low));
     bool whole_rows = q->v->wk == 1;
     if (whole_rows) {
-        q->at.wn = q->at.warp;
-        q->at.wk = U32(0);
+        q->wn = q->at.warp;
+        q->wk = U32(0);
         return;
     }
     /* This is warp / wk for numbers up to 16; the assembler takes far longer over a division. */
     ptx_u32 scaled = times(q, q->at.warp, 256 / q->v->wk + 1);
-    q->at.wn = shifted(q, scaled, 8);
-    q->at.wk = ptx_sub_u32(k, q->at.warp, times(q, q->at.wn, q->v->wk));
+    q->wn = shifted(q, scaled, 8);
+    q->wk = ptx_sub_u32(k, q->at.warp, times(q, q->wn, q->v->wk));
 }
 
 /* Tiles are dealt to the CTAs in rotation, and the tiles of a CTA to its warps along N. */
 static void find_first_tile(struct rmsnorm_q4k_kernel *q)
 {
-    ptx_u32 tile = times_plus(q, q->at.wn, q->v->grid, q->at.cta);
+    ptx_u32 tile = times_plus(q, q->wn, q->v->grid, q->at.cta);
     q->first_output = times(q, tile, tile_outputs(q->spec));
 }
 
@@ -143,7 +127,7 @@ static void declare_shared(struct rmsnorm_q4k_kernel *q)
         q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * partial_bytes(v), 16);
     q->sh.squares =
         shared_buffer(q->k, "sums of squares", v->tile_m * super_blocks(q->spec) * 8, 8);
-    if (has_tensor_copies(&q->plan->target))
+    if (tensor(q))
         q->sh.ring_barriers =
             shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
 }
@@ -178,8 +162,8 @@ static struct totals join_planes(struct rmsnorm_q4k_kernel *q, const struct rmsn
     struct totals t;
     for (int n = 0; n < n_tiles(q); n++) {
         const ptx_f32 *acc = sums->acc[n];
-        ptx_f32 kept = ptx_selp_f32(k, acc[1], acc[0], q->at.lower);
-        ptx_f32 sent = ptx_selp_f32(k, acc[0], acc[1], q->at.lower);
+        ptx_f32 kept = ptx_selp_f32(k, acc[1], acc[0], q->lower);
+        ptx_f32 sent = ptx_selp_f32(k, acc[0], acc[1], q->lower);
         t.sum[n] = add_neighbour(k, kept, sent, 1);
         if (q->v->tile_m == 1)
             t.sum[n] = add_neighbour(k, t.sum[n], t.sum[n], 2);
@@ -292,8 +276,8 @@ static void store_tile(struct rmsnorm_q4k_kernel *q, ptx_u32 start, const struct
     bool gated = is_gated(q->spec);
     if (q->v->chunks > 1) /* the sums of squares are complete only now */
         find_inverse_rms(q);
-    ptx_u32 half = ptx_selp_u32(k, U32(gated ? PAST_ALL : HALF_ROWS), U32(0), q->at.lower);
-    ptx_u32 output = ptx_add_u32(k, ptx_add_u32(k, start, q->at.row), half);
+    ptx_u32 half = ptx_selp_u32(k, U32(gated ? PAST_ALL : HALF_ROWS), U32(0), q->lower);
+    ptx_u32 output = ptx_add_u32(k, ptx_add_u32(k, start, q->row), half);
     struct rmsnorm_q4k_place to = rmsnorm_q4k_locate(q, output, q->y, q->y_stride);
     struct rmsnorm_q4k_place bias =
         q->spec->bias ? rmsnorm_q4k_locate(q, output, q->bias, q->y_stride) : to;
@@ -320,7 +304,7 @@ static void finish_round(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
     if (q->v->wk > 1) {
         store_partials(q, &totals);
         ptx_bar_sync(k, 0);
-        mine = ptx_setp_bool_eq_u32(k, q->at.wk, U32(0), mine);
+        mine = ptx_setp_bool_eq_u32(k, q->wk, U32(0), mine);
     }
     ptx_if(k, mine) {
         if (q->v->wk > 1)
@@ -361,7 +345,7 @@ static void multiply_chunk(struct rmsnorm_q4k_kernel *q, ptx_u32 count,
     ptx_kernel *k = q->k;
     ptx_section(k, "steps: issue copies of a pair of super-blocks, wait for another, multiply");
     bool issues_first = loads_ahead(q->v) < q->v->stages;
-    ptx_u32 number = times(q, q->at.wk, PAIR);
+    ptx_u32 number = times(q, q->wk, PAIR);
     ptx_u32 step = ptx_mov_u32(k, U32(0));
     ptx_for(k, step, count, U32(1)) {
         ptx_pred valid = has_tile;
@@ -390,7 +374,7 @@ static void multiply_round(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stre
     uint32_t all_steps = steps(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
     ptx_pred has_tile = ptx_setp_lt_u32(k, output, U32(outputs(q->spec)));
     if (counts_pairs(q))
-        ptx_mov_u32_to(k, at->pair, q->at.wk);
+        ptx_mov_u32_to(k, at->pair, q->wk);
     for (int n = 0; n < n_tiles(q); n++)
         for (int r = 0; r < 2; r++)
             ptx_mov_f32_to(k, sums->acc[n][r], F32(0));
@@ -442,7 +426,7 @@ static struct rmsnorm_q4k_stream start(struct rmsnorm_q4k_kernel *q)
     rmsnorm_q4k_issue_first_load(q, &stream);
     if (!behind_x)
         rmsnorm_q4k_issue_other_loads(q, &stream);
-    if (has_tensor_copies(&q->plan->target)) {
+    if (tensor(q)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }
@@ -472,8 +456,8 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     if (v->wk > 1)
         find_partials(&q);
     struct consumer at;
-    at.slot = rmsnorm_q4k_start_slot(&q, has_tensor_copies(&plan->target));
-    at.pair = ptx_mov_u32(k, q.at.wk);
+    at.slot = rmsnorm_q4k_start_slot(&q, tensor(&q));
+    at.pair = ptx_mov_u32(k, q.wk);
     struct rmsnorm_q4k_sums sums;
     for (int n = 0; n < n_tiles(&q); n++)
         for (int r = 0; r < 2; r++)

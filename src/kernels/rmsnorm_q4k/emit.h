@@ -3,28 +3,10 @@
 #ifndef PTXGEN_RMSNORM_Q4K_EMIT_H
 #define PTXGEN_RMSNORM_Q4K_EMIT_H
 
-#include <ptxgen/instr.h>
-
+#include "../gemm/emit.h"
 #include "layout.h"
 
 enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_M / BOX_TOKENS };
-
-#define U32(x) ptx_imm_u32(x)
-#define U64(x) ptx_imm_u64(x)
-#define F32(x) ptx_imm_f32(x)
-#define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
-
-/*
- * A lane's place in fragments is its group, lane / 4, which is a row or a column, and its quad
- * lane, lane % 4.
- */
-struct rmsnorm_q4k_threads {
-    ptx_u32 cta, warp, lane, group, quad;
-    ptx_u32
-        row; /* of a half of the tile: `group` with its lowest two bits swapped, see weights.c */
-    ptx_pred lower; /* an odd quad lane: finishes the sums of the tile's lower half */
-    ptx_u32 wk, wn; /* the warp's place along K and along N */
-};
 
 /* What a lane reads of a stage and of a record, and what the lane's columns stand for. */
 struct rmsnorm_q4k_columns {
@@ -47,7 +29,10 @@ struct rmsnorm_q4k_kernel {
     const ptxgen_rmsnorm_q4k_plan *plan;
     const ptxgen_rmsnorm_q4k_spec *spec;
     const ptxgen_rmsnorm_q4k_variant *v;
-    struct rmsnorm_q4k_threads at;
+    struct gemm_threads at; /* its group is a row or a column of fragments */
+    ptx_u32 row;            /* of a half of the tile: the group with its two bits swapped */
+    ptx_pred lower;         /* an odd quad lane: finishes the sums of the tile's lower half */
+    ptx_u32 wk, wn;         /* the warp's place along K and along N */
     struct rmsnorm_q4k_columns columns;
     struct rmsnorm_q4k_shared sh;
     ptx_u64 x, residual, residual_out, gamma;
@@ -61,6 +46,12 @@ struct rmsnorm_q4k_kernel {
     ptx_u32 both_partials; /* the sum of the two addresses that `partial` alternates between */
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
+
+/* Whether weights come by tensor copies, or else by cp.async. */
+static inline bool tensor(const struct rmsnorm_q4k_kernel *q)
+{
+    return has_tensor_copies(&q->plan->target);
+}
 
 /* Instructions with a constant: a · factor (+ b), a += step, a & mask, a >> bits, a == 0. */
 static inline ptx_u32 times_plus(struct rmsnorm_q4k_kernel *q, ptx_u32 a, uint32_t factor,
@@ -109,7 +100,7 @@ static inline uint32_t tile_step(const struct rmsnorm_q4k_kernel *q)
 struct rmsnorm_q4k_place rmsnorm_q4k_locate(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
                                             const ptx_u64 addresses[3], const ptx_u32 numbers[3]);
 
-/* ---- weights.c ---- */
+/* ---- stream.c ---- */
 
 /* A slot of a warp's ring, and, for waiting, the parity of the phase of the slot's mbarrier. */
 struct rmsnorm_q4k_slot {
@@ -137,7 +128,6 @@ struct rmsnorm_q4k_stream {
     ptx_u32 ring, barriers; /* shared addresses */
 };
 
-void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q);
 struct rmsnorm_q4k_stream rmsnorm_q4k_start_stream(struct rmsnorm_q4k_kernel *q);
 /* Issues the copies of the stream's pair, unless it is past the end, and moves on. */
 void rmsnorm_q4k_issue_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s);
@@ -150,6 +140,10 @@ void rmsnorm_q4k_wait(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_str
 void rmsnorm_q4k_advance_slot(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_slot *slot);
 ptx_u32 rmsnorm_q4k_slot_address(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
                                  struct rmsnorm_q4k_slot slot);
+
+/* ---- product.c ---- */
+
+void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q);
 
 /*
  * Sums of the lane, by n-tile and half of the tile, for token quad / 2 + 2 · n-tile or for the only

@@ -129,27 +129,14 @@ static ptxgen_status check_stride(const char *what, const void *array, size_t st
 
 static ptxgen_status check(const struct rmsnorm_q4k_problem *p, size_t row_bytes, ptxgen_error *err)
 {
-    ptxgen_status status;
-    if (p->k == 0)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "K is 0; the mean has no terms");
-    if (!isfinite(p->eps) || p->eps < 0)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "epsilon is %g; it must be finite and at least 0", (double)p->eps);
-    if (!(p->operand_floor >= 0))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "operand_floor is %g; it must be at least 0", p->operand_floor);
-    if (!p->gamma || (p->m > 0 && !p->x) || (p->n > 0 && !p->w))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL",
-                           !p->gamma           ? "gamma"
-                           : p->m > 0 && !p->x ? "x"
-                                               : "w");
-    if ((status = check_stride("ldx", p->x, p->ldx, p->k, err)) != PTXGEN_OK ||
-        (status = check_stride("ldr", p->residual, p->ldr, p->k, err)) != PTXGEN_OK ||
-        (status = check_stride("lds", p->sum, p->lds, p->k, err)) != PTXGEN_OK ||
-        (status = ptxgen_bound_check_finite("gamma", p->gamma, p->k, err)) != PTXGEN_OK ||
-        (p->bias && (status = ptxgen_bound_check_finite("bias", p->bias, p->n, err)) != PTXGEN_OK))
-        return status;
-    return check_weights(p, row_bytes, err);
+    ptxgen_status status = check_stride("x_stride", p->x, p->x_stride, p->k, err);
+    if (status == PTXGEN_OK)
+        status = check_stride("residual_stride", p->residual, p->residual_stride, p->k, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_bound_check_finite("gamma", p->gamma, p->k, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_bound_check_finite("bias", p->bias, p->n, err);
+    return status == PTXGEN_OK ? check_weights(p, row_bytes, err) : status;
 }
 
 /*
@@ -158,13 +145,13 @@ static ptxgen_status check(const struct rmsnorm_q4k_problem *p, size_t row_bytes
  */
 static double residual_sum(const struct rmsnorm_q4k_problem *p, size_t m, size_t k)
 {
-    double x = ptxgen_element_load(p->x_type, p->x, m * p->ldx + k);
+    double x = ptxgen_element_load(p->x_type, p->x, m * p->x_stride + k);
     if (p->residual) {
-        double r = ptxgen_element_load(p->x_type, p->residual, m * p->ldr + k);
+        double r = ptxgen_element_load(p->x_type, p->residual, m * p->residual_stride + k);
         x = ptxgen_element_round(p->x_type, x + r);
     }
     if (p->sum)
-        ptxgen_element_store(p->x_type, p->sum, m * p->lds + k, x);
+        ptxgen_element_store(p->x_type, p->sum, m * p->sum_stride + k, x);
     return x;
 }
 
@@ -308,14 +295,9 @@ static struct spread spread_of(const struct rmsnorm_q4k_problem *p, const struct
     return s;
 }
 
-/* The arrays that a reference fills; bound and spread may be NULL. */
-struct results {
-    double *y, *bound;
-    ptxgen_spread *spread;
-};
-
 static void compute_output(const struct rmsnorm_q4k_problem *p, const struct token *token,
-                           const struct row *row, double bias, size_t at, const struct results *to)
+                           const struct row *row, double bias, size_t at,
+                           const struct rmsnorm_q4k_results *to)
 {
     double unwanted, *y = &to->y[at], *bound = to->bound ? &to->bound[at] : &unwanted;
     struct dot dot = multiply(p, row, token);
@@ -332,7 +314,7 @@ static void compute_output(const struct rmsnorm_q4k_problem *p, const struct tok
 }
 
 static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct token *tokens,
-                struct row *row, const struct results *to)
+                struct row *row, const struct rmsnorm_q4k_results *to)
 {
     for (size_t m = 0; m < p->m; m++)
         normalise(p, m, &tokens[m]);
@@ -362,20 +344,19 @@ static double *allocate(const struct rmsnorm_q4k_problem *p, struct token *token
     return memory;
 }
 
-ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p, double *y, double *bound,
-                                    ptxgen_spread *spread, ptxgen_error *err)
+ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p,
+                                    const struct rmsnorm_q4k_results *results, ptxgen_error *err)
 {
-    size_t row_bytes;
-    ptxgen_status status;
-    if ((status = ptxgen_q4k_row_bytes(p->k, &row_bytes, err)) != PTXGEN_OK ||
-        (status = check(p, row_bytes, err)) != PTXGEN_OK)
+    size_t row_bytes = p->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+    ptxgen_status status = check(p, row_bytes, err);
+    if (status != PTXGEN_OK)
         return status;
 
     struct row row;
     struct token *tokens = calloc(p->m ? p->m : 1, sizeof *tokens);
     double *memory = tokens ? allocate(p, tokens, &row) : NULL;
     if (memory)
-        run(p, row_bytes, tokens, &row, &(struct results){y, bound, spread});
+        run(p, row_bytes, tokens, &row, results);
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                              "no memory for %zu tokens of %zu elements in double", p->m, p->k);

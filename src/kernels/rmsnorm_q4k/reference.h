@@ -9,7 +9,7 @@
  * - A NaN or infinity in x'[m,·] makes all of y[m,·] NaN, and no other row. (An infinity would be
  *   Inf/Inf.) So does a product x'·γ that f32 cannot hold, and a row of zeros with ε = 0 (0/0).
  * - Where y[m,n], rounded to the output's type, would be infinite, the result is that infinity.
- * - W, γ, bias and ε must be finite, which is checked: no kernel promises anything about others.
+ * - W, γ and bias must be finite, which is checked: no kernel promises anything about others.
  */
 #ifndef PTXGEN_KERNELS_RMSNORM_Q4K_REFERENCE_H
 #define PTXGEN_KERNELS_RMSNORM_Q4K_REFERENCE_H
@@ -25,12 +25,13 @@ struct rmsnorm_q4k_problem {
     size_t m, k, n; /**< tokens, weights a row (a multiple of 256), outputs; m and n may be 0 */
     ptxgen_element x_type, y_type;
 
-    const void *x; /**< [m, k] of x_type, rows `ldx` elements apart */
-    size_t ldx;
-    const void *residual; /**< [m, k] of x_type, rows `ldr` elements apart, or NULL */
-    size_t ldr;
-    void *sum; /**< receives x' as [m, k] of x_type, rows `lds` apart, or NULL; may be x or r */
-    size_t lds;
+    const void *x; /**< [m, k] of x_type, rows `x_stride` elements apart */
+    size_t x_stride;
+    const void *residual; /**< [m, k] of x_type, rows `residual_stride` apart, or NULL */
+    size_t residual_stride;
+    void *sum; /**< receives x' as [m, k] of x_type, rows `sum_stride` apart, or NULL; may be x or r
+                */
+    size_t sum_stride;
 
     const float *gamma; /**< [k] */
     const void *w;      /**< [n] rows of Q4_K, contiguous */
@@ -57,6 +58,12 @@ struct rmsnorm_q4k_problem {
     double block_loss;
 };
 
+/** The arrays that a reference fills, an element for each output; bound and spread may be NULL. */
+struct rmsnorm_q4k_results {
+    double *y, *bound;
+    ptxgen_spread *spread;
+};
+
 /**
  * Fills y[m·n] and, unless NULL, bound[m·n] and spread[m·n] (ptxgen/accuracy.h). The bound is the
  * farthest that a correct kernel's output, after rounding to y_type, can be from y. See reference.c
@@ -65,7 +72,7 @@ struct rmsnorm_q4k_problem {
  * or Σ|W·x·γ| could leave f32's range on the way to a smaller y, and where Σx²/K + ε is below what
  * f32 holds. A row whose Σx² leaves f32's range gets no such licence: a kernel can scale x first.
  */
-ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem, double *y,
-                                    double *bound, ptxgen_spread *spread, ptxgen_error *err);
+ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem,
+                                    const struct rmsnorm_q4k_results *results, ptxgen_error *err);
 
 #endif

@@ -68,10 +68,10 @@ static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan
         .x_type = (ptxgen_element)s->x_type,
         .y_type = (ptxgen_element)s->y_type,
         .x = o->x,
-        .ldx = o->x_stride ? o->x_stride : s->k,
+        .x_stride = o->x_stride ? o->x_stride : s->k,
         .residual = s->residual ? o->residual : NULL,
-        .ldr = o->residual_stride ? o->residual_stride : s->k,
-        .lds = s->k,
+        .residual_stride = o->residual_stride ? o->residual_stride : s->k,
+        .sum_stride = s->k,
         .gamma = o->gamma,
         .eps = s->epsilon,
         .dot_depth = dot_depth(v, s),
@@ -94,20 +94,15 @@ static void select_rows(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_
     p->bias = bias ? bias + first_n : NULL;
 }
 
-/* The arrays that a reference fills, an element for each output. */
-struct results {
-    double *y, *bound;
-    ptxgen_spread *spread;
-};
-
 static struct spread spread_of(const ptxgen_spread *s)
 {
     return (struct spread){s->below, s->above, s->deviation * s->deviation};
 }
 
 /* `to` holds the results of up, and receives the outputs. */
-static void apply_swiglu(ptxgen_element y_type, size_t count, const struct results *gate,
-                         const struct results *to)
+static void apply_swiglu(ptxgen_element y_type, size_t count,
+                         const struct rmsnorm_q4k_results *gate,
+                         const struct rmsnorm_q4k_results *to)
 {
     const struct activation *silu = activation_named(PTXGEN_ACTIVATION_SILU);
     double *y = to->y, *bound = to->bound;
@@ -132,14 +127,14 @@ static void apply_swiglu(ptxgen_element y_type, size_t count, const struct resul
 
 static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
                             const ptxgen_rmsnorm_q4k_operands *o, uint32_t first_n, uint32_t count,
-                            const struct results *to, ptxgen_error *err)
+                            const struct rmsnorm_q4k_results *to, ptxgen_error *err)
 {
     size_t all = (size_t)o->m * count;
     double *memory = calloc(3 * all + 1, sizeof *memory);
     ptxgen_spread *spreads = calloc(2 * all + 1, sizeof *spreads);
-    const struct results gate = {memory, memory + all, spreads};
-    const struct results up = {to->y, to->bound ? to->bound : memory + 2 * all,
-                               to->spread ? to->spread : spreads + all};
+    const struct rmsnorm_q4k_results gate = {memory, memory + all, spreads};
+    const struct rmsnorm_q4k_results up = {to->y, to->bound ? to->bound : memory + 2 * all,
+                                           to->spread ? to->spread : spreads + all};
     if (!memory || !spreads) {
         free(memory);
         free(spreads);
@@ -147,11 +142,11 @@ static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_
                            "rmsnorm_q4k: no memory for %zu outputs", all);
     }
     p->y_type = PTXGEN_F32;
-    ptxgen_status status = rmsnorm_q4k_reference(p, gate.y, gate.bound, gate.spread, err);
+    ptxgen_status status = rmsnorm_q4k_reference(p, &gate, err);
     select_rows(p, plan, o, 1, first_n, count);
     p->sum = NULL;
     if (status == PTXGEN_OK)
-        status = rmsnorm_q4k_reference(p, up.y, up.bound, up.spread, err);
+        status = rmsnorm_q4k_reference(p, &up, err);
     if (status == PTXGEN_OK)
         apply_swiglu((ptxgen_element)plan->spec.y_type, all, &gate, &up);
     free(memory);
@@ -208,9 +203,10 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(const ptxgen_rmsnorm_q4k_plan 
     struct rmsnorm_q4k_problem p = problem_of(plan, operands);
     p.sum = sum;
     select_rows(&p, plan, operands, matrix, first_n, count);
+    const struct rmsnorm_q4k_results results = {y, bound, spread};
     if (is_gated(&plan->spec))
-        return swiglu(&p, plan, operands, first_n, count, &(struct results){y, bound, spread}, err);
-    return rmsnorm_q4k_reference(&p, y, bound, spread, err);
+        return swiglu(&p, plan, operands, first_n, count, &results, err);
+    return rmsnorm_q4k_reference(&p, &results, err);
 }
 
 bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound)

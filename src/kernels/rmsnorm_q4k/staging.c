@@ -96,7 +96,7 @@ static void take_all_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_sha
     ptx_kernel *k = q->k;
     each_item(q, s, stage_item);
     ptx_cp_async_commit_group(k);
-    bool behind = s->stream && !has_tensor_copies(&q->plan->target);
+    bool behind = s->stream && !tensor(q);
     if (s->stream)
         rmsnorm_q4k_issue_other_loads(q, s->stream);
     ptx_cp_async_wait_group(k, behind ? (int)loads_ahead(q->v) - 1 : 0);
