@@ -41,8 +41,9 @@ static void emit_kernel(ptx_module *module)
 struct reader {
     struct device *device;
     struct probe probe;
-    ptxgen_cu_deviceptr data, out;
-    uint64_t bytes; /* of data */
+    struct bench_memory memory;
+    uint64_t data, out; /* device addresses */
+    uint64_t bytes;     /* of data */
     unsigned ctas;
 };
 
@@ -81,10 +82,9 @@ static ptxgen_status allocate(struct reader *r, ptxgen_error *err)
     if (r->device->emulated) /* one turn of the smallest grid: the time means nothing */
         r->bytes = (uint64_t)(unsigned)r->device->facts.sm_count * THREADS * LOADS * LOAD_BYTES;
     status =
-        bench_random_memory(r->device, "the read ceiling", r->bytes, UINT64_MAX, &r->data, err);
+        bench_random_memory(&r->memory, "the read ceiling", r->bytes, UINT64_MAX, &r->data, err);
     if (status == PTXGEN_OK)
-        status = device_check(r->device, r->device->driver.mem_alloc(&r->out, 4),
-                              "allocating a word", err);
+        status = bench_zeroed_memory(&r->memory, "a word", 4, &r->out, err);
     return status;
 }
 
@@ -109,7 +109,7 @@ static ptxgen_status measure(struct reader *r, unsigned replays, struct ceiling 
 ptxgen_status bench_ceiling(struct device *device, unsigned replays, struct ceiling *ceiling,
                             ptxgen_error *err)
 {
-    struct reader r = {.device = device};
+    struct reader r = {.device = device, .memory = {.device = device}};
     const ptxgen_target target = ptxgen_device_target(&device->facts);
     ptxgen_status status =
         probe_load(&r.probe, device, &target.ptx, emit_kernel, "read_ceiling", err);
@@ -117,10 +117,7 @@ ptxgen_status bench_ceiling(struct device *device, unsigned replays, struct ceil
         status = allocate(&r, err);
     if (status == PTXGEN_OK)
         status = measure(&r, replays, ceiling, err);
-    if (r.out)
-        device->driver.mem_free(r.out);
-    if (r.data)
-        device->driver.mem_free(r.data);
+    bench_free(&r.memory);
     probe_free(&r.probe);
     return status;
 }

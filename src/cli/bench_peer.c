@@ -2,7 +2,6 @@
 #include "bench_peer.h"
 
 #include "bench_library.h"
-#include "../harness/bench_subject.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +33,9 @@ struct product {
     int m, k, n, type;
     int rows; /* that x and y have room for */
     uint32_t copies;
-    bool transposed; /* W is [n, k] */
-    ptxgen_cu_deviceptr x, w, y;
+    bool transposed;  /* W is [n, k] */
+    uint64_t x, w, y; /* device addresses */
+    struct bench_memory weights, with_rows;
 };
 
 struct peer {
@@ -86,7 +86,7 @@ struct peer *peer_open(struct device *device, const char *path, char *why, size_
     snprintf(why, size, "no memory");
     if (!p)
         return NULL;
-    p->device = device;
+    p->device = p->product.weights.device = p->product.with_rows.device = device;
     if (device->emulated)
         snprintf(why, size, "not on the emulator");
     else if (bench_library_open(&p->library, path, names, why, size) && start(p, why, size))
@@ -95,23 +95,16 @@ struct peer *peer_open(struct device *device, const char *path, char *why, size_
     return NULL;
 }
 
-static void free_memory(struct peer *p, ptxgen_cu_deviceptr *memory)
-{
-    if (*memory)
-        p->device->driver.mem_free(*memory);
-    *memory = 0;
-}
-
 void peer_close(struct peer *p)
 {
     if (!p)
         return;
-    free_memory(p, &p->product.x);
-    free_memory(p, &p->product.w);
-    free_memory(p, &p->product.y);
+    bench_free(&p->product.weights);
+    bench_free(&p->product.with_rows);
     if (p->handle)
         p->api.destroy(p->handle);
-    free_memory(p, &p->workspace);
+    if (p->workspace)
+        p->device->driver.mem_free(p->workspace);
     bench_library_close(&p->library);
     free(p);
 }
@@ -150,14 +143,14 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
 static ptxgen_status allocate_weights(struct peer *peer, int k, int n, ptxgen_error *err)
 {
     struct product *p = &peer->product;
-    if (p->w && p->k == k && p->n == n)
+    if (p->weights.count && p->k == k && p->n == n)
         return PTXGEN_OK;
-    free_memory(peer, &p->w);
+    bench_free(&p->weights);
     p->rows = 0;
     p->k = k;
     p->n = n;
     p->copies = bench_copies(peer->device, 2 * (uint64_t)k * (uint64_t)n);
-    return bench_random_memory(peer->device, "the peer's W", 2 * p->copies * (size_t)k * (size_t)n,
+    return bench_random_memory(&p->weights, "the peer's W", 2 * p->copies * (size_t)k * (size_t)n,
                                FINITE, &p->w, err);
 }
 
@@ -170,13 +163,12 @@ static ptxgen_status allocate_rows(struct peer *peer, int m, ptxgen_error *err)
         return PTXGEN_OK;
     while (rows < (size_t)m)
         rows *= 2;
-    free_memory(peer, &p->x);
-    free_memory(peer, &p->y);
+    bench_free(&p->with_rows);
     p->rows = 0;
-    ptxgen_status status = bench_random_memory(peer->device, "the peer's x",
+    ptxgen_status status = bench_random_memory(&p->with_rows, "the peer's x",
                                                2 * rows * (size_t)p->k, FINITE, &p->x, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(peer->device, "the peer's y", 2 * rows * (size_t)p->n, FINITE,
+        status = bench_random_memory(&p->with_rows, "the peer's y", 2 * rows * (size_t)p->n, FINITE,
                                      &p->y, err);
     if (status == PTXGEN_OK)
         p->rows = rows <= INT32_MAX ? (int)rows : m;

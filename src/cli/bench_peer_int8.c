@@ -2,7 +2,6 @@
 #include "bench_peer_int8.h"
 
 #include "bench_library.h"
-#include "../harness/bench_subject.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,8 +131,9 @@ struct product {
     struct int8_peer *peer;
     uint32_t copies;
     uint64_t copy_bytes;
-    bool x_first; /* y by columns */
-    ptxgen_cu_deviceptr x, w, y;
+    bool x_first;     /* y by columns */
+    uint64_t x, w, y; /* device addresses */
+    struct bench_memory memory;
     void *desc, *a, *b, *c, *preference;
     struct algorithm algorithm;
 };
@@ -249,16 +249,17 @@ static ptxgen_status time_layout(struct product *p, bool x_first, uint32_t m, ui
 static ptxgen_status allocate(struct product *p, uint32_t m, uint32_t k, uint32_t n,
                               ptxgen_error *err)
 {
-    struct device *d = p->peer->device;
+    struct bench_memory *memory = &p->memory;
     p->copy_bytes = (uint64_t)n * k;
-    p->copies = bench_copies(d, p->copy_bytes);
+    p->copies = bench_copies(memory->device, p->copy_bytes);
     ptxgen_status status =
-        bench_random_memory(d, "the peer's x", (size_t)m * k, UINT64_MAX, &p->x, err);
+        bench_random_memory(memory, "the peer's x", (size_t)m * k, UINT64_MAX, &p->x, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(d, "the peer's W", p->copies * p->copy_bytes, UINT64_MAX,
+        status = bench_random_memory(memory, "the peer's W", p->copies * p->copy_bytes, UINT64_MAX,
                                      &p->w, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(d, "the peer's y", 4 * (size_t)m * n, UINT64_MAX, &p->y, err);
+        status =
+            bench_random_memory(memory, "the peer's y", 4 * (size_t)m * n, UINT64_MAX, &p->y, err);
     return status;
 }
 
@@ -266,7 +267,7 @@ ptxgen_status int8_peer_time(struct int8_peer *peer, uint32_t m, uint32_t k, uin
                              unsigned launches, unsigned replays, struct timing *timing,
                              ptxgen_error *err)
 {
-    struct product p = {.peer = peer};
+    struct product p = {.peer = peer, .memory = {.device = peer->device}};
     *timing = (struct timing){0};
     ptxgen_status status = allocate(&p, m, k, n, err);
     for (int i = 0; status == PTXGEN_OK && i < 2; i++)
@@ -274,9 +275,6 @@ ptxgen_status int8_peer_time(struct int8_peer *peer, uint32_t m, uint32_t k, uin
     if (status == PTXGEN_OK && !timing->replays)
         status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                              "cuBLASLt proposes no algorithm for %u x %u x %u", m, n, k);
-    const ptxgen_cu_deviceptr all[] = {p.x, p.w, p.y};
-    for (int i = 0; i < 3; i++)
-        if (all[i])
-            peer->device->driver.mem_free(all[i]);
+    bench_free(&p.memory);
     return status;
 }

@@ -4,7 +4,7 @@
 #define PTXGEN_CLI_BENCH_REPORT_H
 
 #include "bench_ceiling.h"
-#include "../harness/bench_subject.h"
+#include "../harness/bench.h"
 #include "bench_tensor.h"
 #include "json_draft.h"
 

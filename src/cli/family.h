@@ -7,7 +7,7 @@
 #ifndef PTXGEN_CLI_FAMILY_H
 #define PTXGEN_CLI_FAMILY_H
 
-#include "../harness/bench_subject.h"
+#include "../harness/bench.h"
 #include "../harness/check.h"
 #include "../harness/device.h"
 #include "family_options.h"

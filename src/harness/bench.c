@@ -5,7 +5,6 @@
  */
 #include "bench.h"
 
-#include "bench_emission.h"
 #include "bench_time.h"
 #include "progress.h"
 #include "random.h"
@@ -32,13 +31,6 @@ struct bench_state {
     uint64_t workspace_bytes;
     struct bench_memory weights, with_rows, workspace;
 };
-
-uint32_t bench_copies(const struct device *device, uint64_t weight_bytes)
-{
-    uint64_t wanted = device->emulated ? 0 : 4 * (uint64_t)device->facts.l2_bytes;
-    uint64_t copies = wanted / weight_bytes + 1;
-    return copies < 2 ? 2 : (uint32_t)copies;
-}
 
 /* ---- launching ---- */
 
@@ -103,7 +95,7 @@ static ptxgen_status make_on_host(struct bench_state *b, struct bench_memory *me
                            (size_t)bytes, o->name);
     ptxgen_status status = o->random(o, b->plan, &r, host, err);
     if (status == PTXGEN_OK)
-        status = bench_copied_memory(memory, o->name, host, bytes, copies, address, err);
+        status = bench_copied_memory(memory, o->name, host, bytes, bytes * copies, address, err);
     free(host);
     return status;
 }
@@ -114,8 +106,8 @@ static ptxgen_status make_operand(struct bench_state *b, struct bench_memory *me
 {
     uint64_t address = 0;
     ptxgen_status status = o->random ? make_on_host(b, memory, o, bytes, copies, &address, err)
-                                     : bench_random_operand(memory, o->name, bytes * copies,
-                                                            mask_of(o->type), &address, err);
+                                     : bench_random_memory(memory, o->name, bytes * copies,
+                                                           mask_of(o->type), &address, err);
     args_set(&b->args, o->address, address);
     return status;
 }
@@ -236,7 +228,7 @@ static ptxgen_status load(struct bench_state *b, void *plan, const ptxgen_target
     h->verbs->destroy(b->kernel);
     b->kernel = NULL;
     ptxgen_status status =
-        b->untimed ? PTXGEN_OK : bench_emission(b->device, target, h->family()->emit, plan, s, err);
+        b->untimed ? PTXGEN_OK : bench_emission(b->device, target, h->family(), plan, s, err);
     return status == PTXGEN_OK ? h->verbs->load(&b->device->driver, plan, &b->kernel, err) : status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_emission.h"
+#include "bench.h"
 
 #include "bench_time.h"
 #include "progress.h"
@@ -15,14 +15,15 @@ struct emission {
 };
 
 /* Emits into a new module, which the caller destroys. */
-static ptxgen_status emit_once(const ptxgen_target *target, bench_emit *emit, const void *plan,
-                               struct emission *e, double *seconds, ptxgen_error *err)
+static ptxgen_status emit_once(const ptxgen_target *target, const ptxgen_family *family,
+                               const void *plan, struct emission *e, double *seconds,
+                               ptxgen_error *err)
 {
     double started = now_seconds();
     e->module = ptx_module_create(&target->ptx, NULL);
     if (!e->module)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
-    ptxgen_status status = emit(plan, e->module, err);
+    ptxgen_status status = family->emit(plan, e->module, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(e->module, 0, &e->text, &e->length, err);
     *seconds = now_seconds() - started;
@@ -46,15 +47,16 @@ static ptxgen_status time_loads(struct device *device, const char *text, double 
     return status;
 }
 
-ptxgen_status bench_emission(struct device *device, const ptxgen_target *target, bench_emit *emit,
-                             const void *plan, struct bench_subject *subject, ptxgen_error *err)
+ptxgen_status bench_emission(struct device *device, const ptxgen_target *target,
+                             const ptxgen_family *family, const void *plan,
+                             struct bench_subject *subject, ptxgen_error *err)
 {
     double seconds[EMISSIONS];
     struct emission e = {.module = NULL};
     ptxgen_status status = PTXGEN_OK;
     for (int i = 0; status == PTXGEN_OK && i < EMISSIONS; i++) {
         ptx_module_destroy(e.module);
-        status = emit_once(target, emit, plan, &e, &seconds[i], err);
+        status = emit_once(target, family, plan, &e, &seconds[i], err);
     }
     subject->text_bytes = e.length;
     if (status == PTXGEN_OK) {

@@ -58,22 +58,40 @@ static void destroy_events(struct device *d, const struct events *events)
         d->driver.event_destroy(events->start);
 }
 
-static ptxgen_status replay(struct device *d, ptxgen_cu_graph_exec exec,
-                            const struct events *events, double *seconds, ptxgen_error *err)
+/* Enqueues `times` launches between the two events and waits for them; seconds of one. */
+static ptxgen_status between_events(struct device *d, bench_launch *launch, void *state, int times,
+                                    const struct events *events, double *seconds, ptxgen_error *err)
 {
-    ptxgen_driver *driver = &d->driver;
     float milliseconds = 0;
-    ptxgen_cu_result result = driver->event_record(events->start, d->stream);
-    if (result == PTXGEN_CUDA_SUCCESS)
-        result = driver->graph_launch(exec, d->stream);
-    if (result == PTXGEN_CUDA_SUCCESS)
-        result = driver->event_record(events->end, d->stream);
-    if (result == PTXGEN_CUDA_SUCCESS)
-        result = driver->stream_synchronize(d->stream);
-    if (result == PTXGEN_CUDA_SUCCESS)
-        result = driver->event_elapsed_time(&milliseconds, events->start, events->end);
-    *seconds = milliseconds / 1e3;
-    return device_explain(d, device_check(d, result, "replaying a graph", err), err);
+    ptxgen_status status = device_check(d, d->driver.event_record(events->start, d->stream),
+                                        "recording an event", err);
+    for (int i = 0; status == PTXGEN_OK && i < times; i++)
+        status = device_explain(d, launch(state, 0, err), err);
+    if (status == PTXGEN_OK)
+        status = device_check(d, d->driver.event_record(events->end, d->stream),
+                              "recording an event", err);
+    if (status == PTXGEN_OK)
+        status = device_wait(d, err);
+    if (status == PTXGEN_OK)
+        status =
+            device_check(d, d->driver.event_elapsed_time(&milliseconds, events->start, events->end),
+                         "timing", err);
+    *seconds = milliseconds / 1e3 / times;
+    return status;
+}
+
+/* A graph, as what is launched. */
+struct replaying {
+    struct device *device;
+    ptxgen_cu_graph_exec exec;
+};
+
+static ptxgen_status replay(void *state, uint32_t copy, ptxgen_error *err)
+{
+    const struct replaying *r = state;
+    (void)copy;
+    return device_check(r->device, r->device->driver.graph_launch(r->exec, r->device->stream),
+                        "replaying a graph", err);
 }
 
 static int by_value(const void *a, const void *b)
@@ -92,14 +110,15 @@ static ptxgen_status replay_all(struct device *d, ptxgen_cu_graph_exec exec,
                                 const struct events *events, struct timing *t, ptxgen_error *err)
 {
     enum { UNMEASURED = 3 };
+    struct replaying replaying = {d, exec};
     double unused, *seconds = calloc(t->replays, sizeof *seconds);
     ptxgen_status status = seconds ? PTXGEN_OK
                                    : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                                                  "no memory for %u times", t->replays);
     for (unsigned i = 0; status == PTXGEN_OK && i < UNMEASURED; i++)
-        status = replay(d, exec, events, &unused, err);
+        status = between_events(d, replay, &replaying, 1, events, &unused, err);
     for (unsigned i = 0; status == PTXGEN_OK && i < t->replays; i++)
-        status = replay(d, exec, events, &seconds[i], err);
+        status = between_events(d, replay, &replaying, 1, events, &seconds[i], err);
     if (status == PTXGEN_OK) {
         t->median = bench_median(seconds, t->replays) / t->launches;
         t->least = seconds[0] / t->launches;
@@ -151,27 +170,6 @@ ptxgen_status bench_time(struct device *d, bench_launch *launch, void *state, ui
 
 /* ---- plain launches ---- */
 
-static ptxgen_status between_events(struct device *d, bench_launch *launch, void *state, int times,
-                                    const struct events *events, double *seconds, ptxgen_error *err)
-{
-    float milliseconds = 0;
-    ptxgen_status status = device_check(d, d->driver.event_record(events->start, d->stream),
-                                        "recording an event", err);
-    for (int i = 0; status == PTXGEN_OK && i < times; i++)
-        status = device_explain(d, launch(state, 0, err), err);
-    if (status == PTXGEN_OK)
-        status = device_check(d, d->driver.event_record(events->end, d->stream),
-                              "recording an event", err);
-    if (status == PTXGEN_OK)
-        status = device_wait(d, err);
-    if (status == PTXGEN_OK)
-        status =
-            device_check(d, d->driver.event_elapsed_time(&milliseconds, events->start, events->end),
-                         "timing", err);
-    *seconds = milliseconds / 1e3 / times;
-    return status;
-}
-
 ptxgen_status time_launches(struct device *d, bench_launch *launch, void *state, int times,
                             double *seconds, ptxgen_error *err)
 {
@@ -184,6 +182,13 @@ ptxgen_status time_launches(struct device *d, bench_launch *launch, void *state,
 }
 
 /* ---- memory ---- */
+
+uint32_t bench_copies(const struct device *device, uint64_t weight_bytes)
+{
+    uint64_t wanted = device->emulated ? 0 : 4 * (uint64_t)device->facts.l2_bytes;
+    uint64_t copies = wanted / weight_bytes + 1;
+    return copies < 2 ? 2 : (uint32_t)copies;
+}
 
 /* Copies the first `done` bytes at `address` over the rest of `bytes`. */
 static ptxgen_status repeat_memory(struct device *d, ptxgen_cu_deviceptr address, size_t done,
@@ -200,15 +205,36 @@ static ptxgen_status repeat_memory(struct device *d, ptxgen_cu_deviceptr address
     return device_check(d, result, "filling device memory", err);
 }
 
-ptxgen_status bench_random_memory(struct device *d, const char *what, size_t bytes, uint64_t mask,
-                                  ptxgen_cu_deviceptr *address, ptxgen_error *err)
+/* Memory that bench_free frees; none for 0 bytes. */
+static ptxgen_status allocate(struct bench_memory *m, const char *what, size_t bytes,
+                              uint64_t *address, ptxgen_error *err)
+{
+    ptxgen_driver *driver = &m->device->driver;
+    ptxgen_cu_deviceptr memory = 0;
+    ptxgen_cu_result result = bytes ? driver->mem_alloc(&memory, bytes) : PTXGEN_CUDA_SUCCESS;
+    *address = memory;
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(driver, result, err, "allocating %zu bytes for %s", bytes, what);
+    if (memory)
+        m->items[m->count++] = memory;
+    return PTXGEN_OK;
+}
+
+ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, const void *host,
+                                  size_t piece, size_t bytes, uint64_t *address, ptxgen_error *err)
+{
+    ptxgen_status status = allocate(m, what, bytes, address, err);
+    if (status == PTXGEN_OK)
+        status = device_check(m->device, m->device->driver.memcpy_htod(*address, host, piece), what,
+                              err);
+    return status == PTXGEN_OK ? repeat_memory(m->device, *address, piece, bytes, err) : status;
+}
+
+ptxgen_status bench_random_memory(struct bench_memory *m, const char *what, size_t bytes,
+                                  uint64_t mask, uint64_t *address, ptxgen_error *err)
 {
     enum { PIECE = 32 << 20 };
     size_t piece = bytes < PIECE ? bytes : PIECE, words = (piece + 7) / 8;
-    ptxgen_cu_result result = d->driver.mem_alloc(address, bytes);
-    if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(&d->driver, result, err, "allocating %zu bytes for %s", bytes,
-                                  what);
     uint64_t *host = malloc(words * sizeof *host);
     if (!host)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s", piece,
@@ -216,55 +242,19 @@ ptxgen_status bench_random_memory(struct device *d, const char *what, size_t byt
     struct random r = random_start(1);
     for (size_t i = 0; i < words; i++)
         host[i] = random_bits(&r) & mask;
-    ptxgen_status status = device_check(d, d->driver.memcpy_htod(*address, host, piece),
-                                        "copying random data to the device", err);
+    ptxgen_status status = bench_copied_memory(m, what, host, piece, bytes, address, err);
     free(host);
-    return status == PTXGEN_OK ? repeat_memory(d, *address, piece, bytes, err) : status;
-}
-
-static void keep(struct bench_memory *m, ptxgen_cu_deviceptr memory, uint64_t *address)
-{
-    if (memory)
-        m->items[m->count++] = memory;
-    *address = memory;
-}
-
-ptxgen_status bench_random_operand(struct bench_memory *m, const char *what, size_t bytes,
-                                   uint64_t mask, uint64_t *address, ptxgen_error *err)
-{
-    ptxgen_cu_deviceptr memory = 0;
-    ptxgen_status status = bench_random_memory(m->device, what, bytes, mask, &memory, err);
-    keep(m, memory, address);
     return status;
-}
-
-ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, const void *host,
-                                  size_t bytes, uint32_t copies, uint64_t *address,
-                                  ptxgen_error *err)
-{
-    ptxgen_cu_deviceptr memory = 0;
-    ptxgen_driver *driver = &m->device->driver;
-    ptxgen_cu_result result = driver->mem_alloc(&memory, copies * bytes);
-    if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(driver, result, err, "allocating %u copies of %s", copies, what);
-    keep(m, memory, address);
-    ptxgen_status status =
-        device_check(m->device, driver->memcpy_htod(memory, host, bytes), what, err);
-    return status == PTXGEN_OK ? repeat_memory(m->device, memory, bytes, copies * bytes, err)
-                               : status;
 }
 
 ptxgen_status bench_zeroed_memory(struct bench_memory *m, const char *what, size_t bytes,
                                   uint64_t *address, ptxgen_error *err)
 {
-    if (!bytes)
-        return PTXGEN_OK;
-    ptxgen_cu_deviceptr memory = 0;
     ptxgen_driver *driver = &m->device->driver;
-    ptxgen_cu_result result = driver->mem_alloc(&memory, bytes);
-    keep(m, memory, address);
-    if (result == PTXGEN_CUDA_SUCCESS)
-        result = driver->memset_d8(memory, 0, bytes);
+    ptxgen_status status = allocate(m, what, bytes, address, err);
+    if (status != PTXGEN_OK || !bytes)
+        return status;
+    ptxgen_cu_result result = driver->memset_d8(*address, 0, bytes);
     if (result == PTXGEN_CUDA_SUCCESS)
         result = driver->ctx_synchronize(); /* launches are on a stream that would not wait */
     return device_check(m->device, result, what, err);

@@ -33,26 +33,21 @@ ptxgen_status bench_time(struct device *device, bench_launch *launch, void *stat
 ptxgen_status time_launches(struct device *device, bench_launch *launch, void *state, int times,
                             double *seconds, ptxgen_error *err);
 
-/**
- * Device memory of random 64-bit words, each masked; the caller frees it with
- * device->driver.mem_free.
- */
-ptxgen_status bench_random_memory(struct device *device, const char *what, size_t bytes,
-                                  uint64_t mask, ptxgen_cu_deviceptr *address, ptxgen_error *err);
+/** Copies that make the weights worth more than four times the device's L2, at least 2. */
+uint32_t bench_copies(const struct device *device, uint64_t weight_bytes);
 
-/** The memory of a bench, freed all at once. */
+/** The device memory of a bench, freed all at once. */
 struct bench_memory {
     struct device *device;
     ptxgen_cu_deviceptr items[16];
     int count;
 };
 /** Random 64-bit words, each masked. */
-ptxgen_status bench_random_operand(struct bench_memory *memory, const char *what, size_t bytes,
-                                   uint64_t mask, uint64_t *address, ptxgen_error *err);
-/** A copy of `bytes` at `host`, repeated `copies` times. */
+ptxgen_status bench_random_memory(struct bench_memory *memory, const char *what, size_t bytes,
+                                  uint64_t mask, uint64_t *address, ptxgen_error *err);
+/** `bytes` of memory over which the piece at `host` is repeated; the last one may be cut off. */
 ptxgen_status bench_copied_memory(struct bench_memory *memory, const char *what, const void *host,
-                                  size_t bytes, uint32_t copies, uint64_t *address,
-                                  ptxgen_error *err);
+                                  size_t piece, size_t bytes, uint64_t *address, ptxgen_error *err);
 /** Zeros, which are there before any launch; none for 0 bytes. */
 ptxgen_status bench_zeroed_memory(struct bench_memory *memory, const char *what, size_t bytes,
                                   uint64_t *address, ptxgen_error *err);

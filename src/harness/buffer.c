@@ -135,21 +135,8 @@ ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
 {
     ptxgen_status status = PTXGEN_OK;
     for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
-        if (buffers[i]->base)
-            status = verb(buffers[i], err);
+        status = verb(buffers[i], err);
     return status;
-}
-
-void buffer_copy_rows(struct buffer *to, size_t to_stride, const struct buffer *from,
-                      size_t from_stride, uint64_t rows, size_t bytes)
-{
-    for (uint64_t row = 0; row < rows; row++)
-        memcpy(to->host + row * to_stride, from->host + row * from_stride, bytes);
-}
-
-const void *buffer_at(const struct buffer *b, size_t offset)
-{
-    return b->host ? b->host + offset : NULL;
 }
 
 void buffer_check_gaps(const struct buffer *b, uint64_t m, uint64_t columns, uint64_t stride,

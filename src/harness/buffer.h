@@ -46,16 +46,11 @@ ptxgen_status buffer_upload(struct buffer *buffer, ptxgen_error *err);
 ptxgen_status buffer_download(struct buffer *buffer, ptxgen_error *err);
 ptxgen_status buffer_verify(struct buffer *buffer, ptxgen_error *err);
 
-/** Applies one of the above to all buffers that were created, until one fails. */
+/** Applies one of the above to all buffers, until one fails. */
 ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
                            ptxgen_status (*verb)(struct buffer *, ptxgen_error *),
                            ptxgen_error *err);
 
-/** Copies the `bytes` of each row between host copies, whose rows are `stride` bytes apart. */
-void buffer_copy_rows(struct buffer *to, size_t to_stride, const struct buffer *from,
-                      size_t from_stride, uint64_t rows, size_t bytes);
-/** `offset` bytes into the host copy; NULL where the buffer was not created. */
-const void *buffer_at(const struct buffer *buffer, size_t offset);
 /** Notes in the check where bytes between the rows of an output are no longer poison. */
 void buffer_check_gaps(const struct buffer *buffer, uint64_t m, uint64_t columns, uint64_t stride,
                        size_t element, struct check *check);

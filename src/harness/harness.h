@@ -93,7 +93,7 @@ struct harness {
 
     /** Lists the operands of a launch, and returns how many they are. */
     unsigned (*operands)(const void *plan, uint64_t m, struct operand operands[MOST_OPERANDS]);
-    /** Fills what the operands' own random values do not; or NULL. */
+    /** Fills what the operands' own random values do not; NULL: their `random` does. */
     ptxgen_status (*fill)(struct problem *p, struct random *r, ptxgen_error *err);
     /** Frees the problem's `own`, which is not NULL; or NULL. */
     void (*release)(struct problem *p);

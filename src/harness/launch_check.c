@@ -16,8 +16,7 @@ static ptxgen_status launch(const struct launch_check *c, struct device *d, int 
                             double *seconds, ptxgen_error *err)
 {
     for (size_t i = 0; i < c->output_count; i++)
-        if (c->outputs[i]->base)
-            memset(c->outputs[i]->host, BUFFER_POISON, c->outputs[i]->bytes);
+        memset(c->outputs[i]->host, BUFFER_POISON, c->outputs[i]->bytes);
     if (c->prepare)
         c->prepare(c->problem);
     ptxgen_status status = buffers_each(c->outputs, c->output_count, buffer_upload, err);
@@ -35,30 +34,24 @@ static size_t bytes_of(const struct launch_check *c)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < c->output_count; i++)
-        bytes += c->outputs[i]->base ? c->outputs[i]->bytes : 0;
+        bytes += c->outputs[i]->bytes;
     return bytes;
 }
 
 static void keep(const struct launch_check *c, unsigned char *bytes)
 {
-    for (size_t i = 0; i < c->output_count; i++)
-        if (c->outputs[i]->base) {
-            memcpy(bytes, c->outputs[i]->host, c->outputs[i]->bytes);
-            bytes += c->outputs[i]->bytes;
-        }
+    for (size_t i = 0; i < c->output_count; bytes += c->outputs[i++]->bytes)
+        memcpy(bytes, c->outputs[i]->host, c->outputs[i]->bytes);
 }
 
 /* `which` launch should have given the bytes of the first. */
 static void check_same(const struct launch_check *c, const unsigned char *bytes, const char *which,
                        struct check *check)
 {
-    for (size_t i = 0; i < c->output_count; i++)
-        if (c->outputs[i]->base) {
-            if (memcmp(bytes, c->outputs[i]->host, c->outputs[i]->bytes))
-                check_fail(check, "%s gave other bits in %s than the first", which,
-                           c->outputs[i]->name);
-            bytes += c->outputs[i]->bytes;
-        }
+    for (size_t i = 0; i < c->output_count; bytes += c->outputs[i++]->bytes)
+        if (memcmp(bytes, c->outputs[i]->host, c->outputs[i]->bytes))
+            check_fail(check, "%s gave other bits in %s than the first", which,
+                       c->outputs[i]->name);
 }
 
 static ptxgen_status repeat_as(const struct launch_check *c, struct device *d, bool overlap,

@@ -13,7 +13,7 @@
 /** A problem and its kernel. */
 struct launch_check {
     void *problem;                                 /**< handed to prepare and compare */
-    struct buffer *const *inputs, *const *outputs; /**< those that were created count */
+    struct buffer *const *inputs, *const *outputs; /**< none that was not created */
     size_t input_count, output_count;
     struct buffer *workspace;   /**< its host copy is what the first launch finds; may be NULL */
     uint32_t flags;             /**< words at its start, which every launch leaves 0 */

@@ -42,7 +42,7 @@ struct operand {
     double mean, deviation;
     bool positive; /**< the values' magnitudes, none below mean / 16 */
     bool outliers; /**< one value in 512 is 64 times as large, as language models have them */
-    /** What a bench fills a copy with, where random bits would not do; NULL: they do. */
+    /** Fills a copy where random bits would not do; NULL: they do. */
     ptxgen_status (*random)(const struct operand *operand, const void *plan, struct random *r,
                             void *bytes, ptxgen_error *err);
 };
@@ -53,7 +53,8 @@ struct operand {
         .name = called, .role = as, .used = is_used, .rows = row_count, .columns = column_count,   \
         .type = element_type, __VA_ARGS__                                                          \
     }
-/** A member of the arguments, of which a family's ARG says the offset, and the size of its buffer. */
+/** A member of the arguments, of which a family's ARG says the offset, and the size of its buffer.
+ */
 #define ARG_AND_SIZE(member) .address = ARG(member), .bytes = ARG(member##_bytes)
 /** Such an operand that the arguments name: an array, and rows with a stride. */
 #define OPERAND_ROW(member, as, is_used, count, element_type, ...)                                 \

@@ -59,7 +59,13 @@ ptxgen_status problem_fill(struct problem *p, struct random *r, ptxgen_error *er
     for (unsigned i = 0; i < p->count; i++)
         if (p->operands[i].used && p->operands[i].deviation > 0)
             operand_fill(&p->operands[i], p->strides[i], p->buffers[i].host, r);
-    return p->harness->fill ? p->harness->fill(p, r, err) : PTXGEN_OK;
+    if (p->harness->fill)
+        return p->harness->fill(p, r, err);
+    ptxgen_status status = PTXGEN_OK;
+    for (unsigned i = 0; status == PTXGEN_OK && i < p->count; i++)
+        if (p->operands[i].used && p->operands[i].random)
+            status = p->operands[i].random(&p->operands[i], p->plan, r, p->buffers[i].host, err);
+    return status;
 }
 
 void problem_fill_ones(struct problem *p, unsigned operand)
@@ -118,8 +124,9 @@ static void disturb(struct problem *p, struct random *r)
 
 const void *problem_at(const struct problem *p, unsigned operand, uint64_t row, uint64_t column)
 {
+    const unsigned char *host = p->buffers[operand].host;
     size_t element = typed_bytes(p->operands[operand].type);
-    return buffer_at(&p->buffers[operand], (row * p->strides[operand] + column) * element);
+    return host ? host + (row * p->strides[operand] + column) * element : NULL;
 }
 
 static int find_role(const struct problem *p, enum operand_role role)
@@ -185,8 +192,9 @@ static void prepare(void *problem)
     int from = find_role(p, OPERAND_RESIDUAL), to = find_role(p, OPERAND_OUTPUT);
     const struct operand *o = &p->operands[from];
     size_t element = typed_bytes(o->type);
-    buffer_copy_rows(&p->buffers[to], p->strides[to] * element, &p->buffers[from],
-                     p->strides[from] * element, o->rows, o->columns * element);
+    for (uint64_t row = 0; row < o->rows; row++)
+        memcpy(p->buffers[to].host + row * p->strides[to] * element,
+               p->buffers[from].host + row * p->strides[from] * element, o->columns * element);
 }
 
 struct launching {
@@ -226,9 +234,9 @@ static ptxgen_status launch_and_compare(const void *kernel, struct problem *p, s
                              .launch = enqueue,
                              .compare = compare};
     for (unsigned i = 0; i < p->count; i++)
-        if (p->operands[i].role == OPERAND_OUTPUT)
+        if (p->operands[i].used && p->operands[i].role == OPERAND_OUTPUT)
             outputs[c.output_count++] = &p->buffers[i];
-        else
+        else if (p->operands[i].used)
             inputs[c.input_count++] = &p->buffers[i];
     ptxgen_status status = create_workspace(kernel, p, d, &c.flags, err);
     if (status != PTXGEN_OK)

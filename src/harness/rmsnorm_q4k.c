@@ -55,31 +55,25 @@ static uint16_t random_f16(struct random *r, int low)
     return (uint16_t)(((uint32_t)(low + 15) + (bits >> 10 & 3)) << 10 | (bits & 0x3FF));
 }
 
-/* Super-blocks of random codes and scales. */
-static void random_blocks(struct random *r, void *blocks, size_t bytes)
+static size_t row_bytes(const ptxgen_rmsnorm_q4k_spec *s)
 {
-    unsigned char *block = blocks;
-    for (; bytes >= PTXGEN_Q4K_BLOCK_BYTES; bytes -= PTXGEN_Q4K_BLOCK_BYTES) {
+    return (size_t)s->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+}
+
+/* Super-blocks of random codes and scales. */
+static ptxgen_status random_weights(const struct operand *o, const void *plan, struct random *r,
+                                    void *bytes, ptxgen_error *err)
+{
+    unsigned char *block = bytes, *end = block + operand_net_bytes(o);
+    (void)plan, (void)err;
+    for (; block < end; block += PTXGEN_Q4K_BLOCK_BYTES) {
         random_fill(r, block, PTXGEN_Q4K_BLOCK_BYTES);
         uint16_t d = random_f16(r, -14), dmin = random_f16(r, -12);
         block[0] = (unsigned char)d;
         block[1] = (unsigned char)(d >> 8);
         block[2] = (unsigned char)dmin;
         block[3] = (unsigned char)(dmin >> 8);
-        block += PTXGEN_Q4K_BLOCK_BYTES;
     }
-}
-
-static size_t row_bytes(const ptxgen_rmsnorm_q4k_spec *s)
-{
-    return (size_t)s->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
-}
-
-static ptxgen_status random_weights(const struct operand *o, const void *plan, struct random *r,
-                                    void *bytes, ptxgen_error *err)
-{
-    (void)plan, (void)err;
-    random_blocks(r, bytes, operand_net_bytes(o));
     return PTXGEN_OK;
 }
 
@@ -115,14 +109,6 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     for (int i = 0; i < RMSNORM_Q4K_OPERANDS; i++)
         to[i].shift = to[i].role == OPERAND_WEIGHTS ? 0 : typed_bytes(to[i].type);
     return RMSNORM_Q4K_OPERANDS;
-}
-
-static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
-{
-    (void)err;
-    for (unsigned i = RMSNORM_Q4K_AT_W; i < RMSNORM_Q4K_AT_BIAS; i++)
-        random_blocks(r, p->buffers[i].host, p->buffers[i].bytes);
-    return PTXGEN_OK;
 }
 
 static void release(struct problem *p)
@@ -248,7 +234,6 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
 const struct harness rmsnorm_q4k_harness = {
     HARNESS_MEMBERS(rmsnorm_q4k),
     .overlap = ARG(overlap_previous),
-    .fill = fill,
     .release = release,
     HARNESS_FACTORS,
     .block_rows = PTXGEN_RMSNORM_Q4K_MAX_M,
