@@ -28,14 +28,16 @@ static inline void add_product(const double *x, pair w, pair *sum, pair *magnitu
 }
 
 /* Eight variables and not an array, because compilers keep only variables in registers. */
-static inline void add_products(const double *rows, const double *w, size_t k, struct dots *dots)
+static inline __attribute__((always_inline)) void add_products(const double *rows, const double *w,
+                                                               const uint32_t *columns, size_t k,
+                                                               struct dots *dots)
 {
     pair s[DOTS_ROWS / 2], m[DOTS_ROWS / 2];
     memcpy(s, dots->sums, sizeof s);
     memcpy(m, dots->magnitudes, sizeof m);
     pair s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3], m0 = m[0], m1 = m[1], m2 = m[2], m3 = m[3];
     for (size_t i = 0; i < k; i++) {
-        const double *x = rows + i * DOTS_ROWS;
+        const double *x = rows + (columns ? columns[i] : i) * DOTS_ROWS;
         const pair both = {w[i], w[i]};
         add_product(x, both, &s0, &m0);
         add_product(x + 2, both, &s1, &m1);
@@ -50,7 +52,7 @@ static inline void add_products(const double *rows, const double *w, size_t k, s
 void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots)
 {
     *dots = (struct dots){.sums = {0}};
-    add_products(rows, w, k, dots);
+    add_products(rows, w, NULL, k, dots);
 }
 
 void dots_walk(const double *rows, const double *w, size_t k, const struct dots_ways *ways,
@@ -65,8 +67,11 @@ void dots_walk(const double *rows, const double *w, size_t k, const struct dots_
         if (ways->restart && i % ways->restart == 0)
             for (size_t r = 0; r < DOTS_ROWS; r++)
                 walk_restart(&way[r]);
-        add_products(rows + first * DOTS_ROWS, w + first,
-                     k - first < WALK_TERMS ? k - first : WALK_TERMS, dots);
+        size_t count = k - first < WALK_TERMS ? k - first : WALK_TERMS;
+        if (ways->columns)
+            add_products(rows, w + first, ways->columns + first, count, dots);
+        else
+            add_products(rows + first * DOTS_ROWS, w + first, NULL, count, dots);
         for (size_t r = 0; r < DOTS_ROWS; r++)
             walk_step(&way[r], dots->sums[r] - before.sums[r],
                       dots->magnitudes[r] - before.magnitudes[r]);

@@ -30,11 +30,12 @@ struct dots {
     double sums[DOTS_ROWS], magnitudes[DOTS_ROWS];
 };
 void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots);
-/** The division of K into partial sums. */
+/** The columns of a sum, and the division of K into partial sums. */
 struct dots_ways {
     size_t warps,
         steps;      /**< so many warps divide K, each takes so many steps in turn; at most 16 */
     size_t restart; /**< steps after which partial sums start from 0 again; 0: never */
+    const uint32_t *columns; /**< of `rows` for each of w's elements; NULL: 0, 1, 2 and so on */
 };
 enum { DOTS_MOST_WAYS = 16 };
 /** Like dots, and also computes the walks (walk.h) of each sum, added up. */

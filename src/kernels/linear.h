@@ -55,12 +55,18 @@ struct linear_sum {
 struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude,
                                      const struct walk *walk, double floor);
 
+/** The error of the activations of gemm/activation.h, relative to |v|. */
+static inline double linear_activation_error(ptxgen_activation activation)
+{
+    bool is_curved = activation > PTXGEN_ACTIVATION_NONE && activation < PTXGEN_ACTIVATION_RELU;
+    return is_curved ? 0x1p-20 : 0;
+}
+
 struct linear_output {
     ptxgen_activation activation;
-    /** The error of the kernel's activation of v, relative to |v|. */
-    double activation_error;
-    ptxgen_element type; /**< of y */
-    double terms;        /**< of a sum, for the reference's own error */
+    double activation_error; /**< of the kernel's activation of v, relative to |v| */
+    ptxgen_element type;     /**< of y */
+    double terms;            /**< of a sum, for the reference's own error */
 };
 /** An output with its bound and spread, see ptxgen/accuracy.h. */
 struct linear_result {

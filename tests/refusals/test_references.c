@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every rule of the problems that the host's references take. */
 #include "src/kernels/marlin/reference.h"
-#include "src/kernels/sparse24/reference.h"
 #include "tests/marlin/support.h"
 
 #include <ptxgen/dense.h>
 #include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
 
 #include <math.h>
@@ -121,13 +121,16 @@ static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
     TAKEN(REFERENCE(0, 0, N));
     TAKEN(REFERENCE(0, N, 0));
     TAKEN(REFERENCE(2, 0, 0));
-    REFUSED(INVALID, REFERENCE(0, 1, N), "rmsnorm_q4k: the plan has no features 1 to 4 of output 0");
+    REFUSED(INVALID, REFERENCE(0, 1, N),
+            "rmsnorm_q4k: the plan has no features 1 to 4 of output 0");
     REFUSED(INVALID, REFERENCE(0, N + 1, 0),
             "rmsnorm_q4k: the plan has no features 4 to 4 of output 0");
     REFUSED(INVALID, REFERENCE(0, 1, UINT32_MAX),
             "rmsnorm_q4k: the plan has no features 1 to 4294967296 of output 0");
-    REFUSED(INVALID, REFERENCE(1, 0, 1), "rmsnorm_q4k: the plan has no features 0 to 1 of output 1");
-    REFUSED(INVALID, REFERENCE(3, 0, 0), "rmsnorm_q4k: the plan has no features 0 to 0 of output 3");
+    REFUSED(INVALID, REFERENCE(1, 0, 1),
+            "rmsnorm_q4k: the plan has no features 0 to 1 of output 1");
+    REFUSED(INVALID, REFERENCE(3, 0, 0),
+            "rmsnorm_q4k: the plan has no features 0 to 0 of output 3");
     CHANGED(o.m = 3, "rmsnorm_q4k: m = 3 is above the 2 tokens that the plan serves");
     CHANGED(o.gamma = NULL, "rmsnorm_q4k: gamma is NULL");
     CHANGED(o.x = NULL, "rmsnorm_q4k: x is NULL");
@@ -142,72 +145,64 @@ static void sparse24_reference_takes_what_its_kernels_do(void **state)
 {
     (void)state;
     enum { N = 4, K = 16, M = 2 };
+    const ptxgen_sparse24_spec spec = {.n = N,
+                                       .k = K,
+                                       .max_m = M,
+                                       .type = PTXGEN_SPARSE24_S8,
+                                       .y_type = PTXGEN_F16,
+                                       .bias = 1,
+                                       .residual = 1};
+    const ptxgen_target target = target_of("sm_80");
     int8_t values[N * K / 2] = {0}, x[M * K] = {0};
-    uint16_t halves[N * K / 2] = {0};
+    uint16_t bias[N] = {0}, residual[M * N] = {0};
     unsigned char metadata[N * K / 4];
-    float scales[M] = {1, 1}, residual[M * N] = {0};
+    float x_scale[M] = {1, 1}, w_scale[N] = {1, 1, 1, 1};
     double y[M * N], bound[M * N];
-    int32_t sums[M * N];
+    ptxgen_sparse24_plan plan;
     ptxgen_error err = {0};
     memset(metadata, 0x4, sizeof metadata);
-    const struct sparse24_problem good = {.w = {PTXGEN_SPARSE24_S8, N, K},
-                                          .values = {values, sizeof values},
-                                          .form = PTXGEN_SPARSE24_BYTES,
-                                          .metadata = {metadata, sizeof metadata},
-                                          .m = M,
-                                          .x = x,
-                                          .x_stride = K,
-                                          .residual = residual,
-                                          .residual_stride = N,
-                                          .dot_depth = K / 2};
-    struct sparse24_problem p = good;
-#define F16 p.w.type = PTXGEN_SPARSE24_F16, p.values.data = halves, p.values.bytes = sizeof halves
+    TAKEN(ptxgen_sparse24_make_plan(&spec, &target, &plan, &err));
+    const ptxgen_sparse24_operands good = {.m = M,
+                                           .x = x,
+                                           .values = {values, sizeof values},
+                                           .form = PTXGEN_SPARSE24_BYTES,
+                                           .metadata = {metadata, sizeof metadata},
+                                           .x_scale = x_scale,
+                                           .w_scale = w_scale,
+                                           .bias = bias,
+                                           .residual = residual};
+    ptxgen_sparse24_operands o = good;
 #define CHANGED(change, sentence)                                                                  \
-    p = good;                                                                                      \
+    o = good;                                                                                      \
     change;                                                                                        \
-    REFUSED(INVALID, sparse24_reference(&p, y, bound, NULL, &err), sentence)
-    TAKEN(sparse24_reference(&p, y, bound, NULL, &err));
-    TAKEN(sparse24_reference_s32(&p, sums, &err));
-    CHANGED((F16, p.x_scale = scales), "x_scale is for s8 weights only");
-    CHANGED((F16, p.w_scale = scales), "w_scale is for s8 weights only");
-    CHANGED(p.x = NULL, "x is NULL");
-    CHANGED(p.x_stride = K - 1, "rows of x are 15 elements apart, less than their 16 elements");
-    CHANGED(p.residual_stride = N - 1,
-            "rows of residual are 3 elements apart, less than their 4 elements");
-    CHANGED(p.activation = (ptxgen_activation)5, "5 is no activation");
-    CHANGED((p.stepwise = true, p.activation = PTXGEN_ACTIVATION_SILU),
-            "stepwise outputs are of s8 weights, with no activation or ReLU");
-    CHANGED((F16, p.stepwise = true),
-            "stepwise outputs are of s8 weights, with no activation or ReLU");
-    CHANGED(p.product_error = -1,
-            "product_error is -1 and activation_error 0; both must be at least 0");
-    CHANGED(p.activation_error = -0.5,
-            "product_error is 0 and activation_error -0.5; both must be at least 0");
-    p = good, F16;
-    REFUSED(INVALID, sparse24_reference_s32(&p, sums, &err),
-            "sums in s32 are of s8 weights, not of element type 1");
-    scales[1] = INFINITY;
-    CHANGED(p.x_scale = scales, "x_scale[1] is inf, not finite");
-
-    p = (struct sparse24_problem){.w = {PTXGEN_SPARSE24_S8, 0, 262136}, .x_stride = 262136};
-    TAKEN(sparse24_reference(&p, y, bound, NULL, &err));
-    p.w.k = p.x_stride = 262144;
-    REFUSED(UNSUPPORTED, sparse24_reference(&p, y, bound, NULL, &err),
-            "K = 262144: 131072 products of s8 can overflow s32");
+    REFUSED(INVALID, ptxgen_sparse24_reference(&plan, &o, y, bound, &err), sentence)
+    TAKEN(ptxgen_sparse24_reference(&plan, &o, y, bound, &err));
+    CHANGED(o.x = NULL, "sparse24: x is NULL");
+    CHANGED(o.x_stride = K - 1, "sparse24: the row stride of x, 15, is below its 16 columns");
+    CHANGED(o.bias = NULL, "sparse24: bias is NULL");
+    CHANGED(o.residual = NULL, "sparse24: residual is NULL");
+    CHANGED(o.residual_stride = N - 1,
+            "sparse24: the row stride of residual, 3, is below its 4 columns");
+    CHANGED(o.x_scale = NULL, "sparse24: x_scale is NULL");
+    CHANGED(o.w_scale = NULL, "sparse24: w_scale is NULL");
+    CHANGED(o.values.bytes--, "values has 31 bytes; its shape takes exactly 32");
+    CHANGED(o.metadata.bytes--, "byte metadata has 15 bytes; its shape takes exactly 16");
+    CHANGED(o.m = M + 1, "sparse24: m = 3 is above the 2 tokens that the plan serves");
+    x_scale[1] = INFINITY;
+    CHANGED((void)0, "x_scale[1] is inf, not finite");
+    x_scale[1] = 1, w_scale[3] = NAN;
+    CHANGED((void)0, "w_scale[3] is nan, not finite");
+    w_scale[3] = 1, bias[2] = 0x7C00;
+    CHANGED((void)0, "sparse24: bias[2] is inf, not finite");
 #undef CHANGED
-#undef F16
 }
 
 static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
 {
     (void)state;
     enum { N = 3, K = 4 };
-    const ptxgen_w8a8_spec spec = {.k = K,
-                                   .n = N,
-                                   .q_min = -100,
-                                   .q_max = 50,
-                                   .scales = PTXGEN_W8A8_TOKEN,
-                                   .asymmetric = 1};
+    const ptxgen_w8a8_spec spec = {
+        .k = K, .n = N, .q_min = -100, .q_max = 50, .scales = PTXGEN_W8A8_TOKEN, .asymmetric = 1};
     float x[2 * K] = {0}, x_scale[2] = {1, 1}, w_scale[N] = {1, 1, 1}, y[N];
     int32_t x_zero[2] = {-100, 50}, acc[N];
     int8_t w[N * K] = {0}, codes[K];
@@ -221,8 +216,7 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
                               .x_stride = K,
                               .m = 2};
 #define CODES(m) ptxgen_w8a8_reference_codes(&spec, &o, m, codes, &token, &err)
-#define ROWS(first, rows)                                                                          \
-    ptxgen_w8a8_reference(&spec, &o, codes, &token, first, rows, y, acc, &err)
+#define ROWS(first, rows) ptxgen_w8a8_reference(&spec, &o, codes, &token, first, rows, y, acc, &err)
     TAKEN(CODES(0));
     TAKEN(CODES(1));
     x_zero[0] = -101;

@@ -4,7 +4,7 @@
 
 #include "golden.h"
 #include "src/kernels/half.h"
-#include "src/kernels/sparse24/metadata.h"
+#include "src/kernels/sparse24/formats.h"
 #include "tests/random.h"
 
 #include <math.h>
@@ -252,19 +252,6 @@ static void pruned_weights_of_any_shape_come_back_from_every_form(void **state)
     }
 }
 
-static void tile_words_fill_what_hangs_over_with_valid_positions(void **state)
-{
-    (void)state;
-    const uint8_t bytes[3][2] = {{0xE, 0xE}, {0xE, 0xE}, {0xE, 0xE}};
-    ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_F16, 3, 8};
-    uint32_t words[32];
-    assert_int_equal(sparse24_tile_words(&shape, PTXGEN_SPARSE24_BYTES, bytes, 0, 0, words, NULL),
-                     PTXGEN_OK);
-    for (unsigned lane = 0; lane < 32; lane++)
-        assert_int_equal(words[lane],
-                         lane == 0 || lane == 4 || lane == 8 ? 0x444444EE : 0x44444444);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,7 +264,6 @@ int main(void)
         cmocka_unit_test(the_forms_are_laid_out_as_documented),
         cmocka_unit_test(validate_names_row_group_value_and_rule),
         cmocka_unit_test(pruned_weights_of_any_shape_come_back_from_every_form),
-        cmocka_unit_test(tile_words_fill_what_hangs_over_with_valid_positions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

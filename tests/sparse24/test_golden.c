@@ -3,7 +3,7 @@
 #include "tests/status.h"
 
 #include "golden.h"
-#include "src/kernels/sparse24/metadata.h"
+#include "src/kernels/sparse24/formats.h"
 
 typedef void claim(const struct golden_weight *w);
 
@@ -53,13 +53,12 @@ static void check_decompress(const struct golden_weight *w)
     assert_ok(ptxgen_sparse24_decompress(&w->shape, w->values, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
                                          dense, &err),
               &err);
+    const struct sparse24_metadata metadata = {w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass.data};
     ptxgen_sparse24_type type = w->shape.type;
     for (size_t i = 0; i < w->shape.n * w->shape.k; i++) {
         size_t row = i / w->shape.k, group = i % w->shape.k / 4, column = i % 4;
         unsigned nibble;
-        assert_ok(sparse24_load_group(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass.data, row,
-                                      group, &nibble, &err),
-                  &err);
+        assert_ok(sparse24_load_group(&metadata, row, group, &nibble, &err), &err);
         bool kept = column == (nibble & 3) || column == nibble >> 2;
         uint32_t expected = sparse24_bits(type, w->dense.data, i);
         if (!kept)
@@ -179,37 +178,6 @@ static void the_bitmasks_set_bits_in_order_are_the_values(void **state)
     for_each_type(check_bitmask);
 }
 
-/* ---- lanes ---- */
-
-static void check_tiles(const struct golden_weight *w)
-{
-    ptxgen_error err;
-    struct sparse24_tile tile = sparse24_metadata_tile(w->shape.type);
-    ptxgen_span values = span_of(w->values.bytes);
-    ptxgen_span bytes = metadata_span(&w->shape, PTXGEN_SPARSE24_BYTES);
-    assert_ok(
-        ptxgen_sparse24_compress(&w->shape, w->dense, values, PTXGEN_SPARSE24_BYTES, bytes, &err),
-        &err);
-    free(values.data);
-    const uint8_t *expected = w->cutlass.data;
-    for (size_t column = 0; column < w->shape.k; column += tile.columns)
-        for (size_t row = 0; row < w->shape.n; row += tile.rows) {
-            uint32_t words[32];
-            assert_ok(sparse24_tile_words(&w->shape, PTXGEN_SPARSE24_BYTES, bytes.data, row, column,
-                                          words, &err),
-                      &err);
-            assert_memory_equal(words, expected, sizeof words);
-            expected += sizeof words;
-        }
-    free(bytes.data);
-}
-
-static void lane_words_are_pytorchs_in_order(void **state)
-{
-    (void)state;
-    for_each_type(check_tiles);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,7 +186,6 @@ int main(void)
         cmocka_unit_test(cutlass_metadata_converts_to_bytes_and_back_bit_for_bit),
         cmocka_unit_test(every_form_converts_to_every_other),
         cmocka_unit_test(the_bitmasks_set_bits_in_order_are_the_values),
-        cmocka_unit_test(lane_words_are_pytorchs_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference: y and its bound by linear.h, with the parameters of the variant that serves this
- * M.
+ * The reference: y and its bound by linear_product.h, with the parameters of the variant that
+ * serves this M.
  *
  * f32: x = h + l exactly, where h is the nearest tf32, so |l| ≤ 2⁻¹¹|x|. The tensor core takes 11
  * bits of l, which are l'; l has at most 12 bits, so |l − l'| ≤ 2⁻²³|x|. The kernel adds h·h' +
@@ -16,15 +16,9 @@
  */
 #include "layout.h"
 
-#include "../bound.h"
-#include "../dots.h"
 #include "../half.h"
-#include "../linear.h"
+#include "../linear_product.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-static const double activation_error = 0x1p-20; /* of gemm/activation.h, relative to |v| */
 static const double split_error = 0x1p-21 * (1 + 0x1p-9), split_unit = 0x1p-136;
 static const double split_variance = 0x1p-44 / 9 + 2 * 0x1p-46 / 3;
 static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 would be infinite */
@@ -59,146 +53,36 @@ static double depth_of(const ptxgen_dense_spec *s, const ptxgen_tile *v)
     return (s->type == PTXGEN_F32 ? SPLIT_DEPTH : MMA_DEPTH) * steps + parts - 1 + stages - 1;
 }
 
-/* ---- rows as doubles ---- */
+/* ---- the problem ---- */
 
-/* Facts of a row of x or w: Σ|v|, whether all values are finite, and small enough to be split. */
-struct row {
-    double sum;
-    bool is_finite;
-    struct walk_operands operands; /* of f16 */
+struct weights {
+    const ptxgen_dense_spec *spec;
+    const ptxgen_dense_operands *o;
 };
 
-/* Loads a row's elements into `values`, `step` apart. */
-static struct row load_row(const ptxgen_dense_spec *s, const void *array, uint64_t first,
-                           double *values, size_t step)
+static void load_feature(const void *user, uint32_t n, double *weights, uint32_t *columns)
 {
-    struct row row = {.is_finite = true};
-    ptxgen_elements_load((ptxgen_element)s->type, array, first, s->k, values, step);
-    for (uint32_t k = 0; k < s->k; k++) {
-        double value = values[k * step];
-        row.sum += fabs(value);
-        if (s->type == PTXGEN_F16)
-            walk_note(&row.operands, value);
-        if (!isfinite(value) || (s->type == PTXGEN_F32 && fabs(value) >= largest_split))
-            row.is_finite = false;
-    }
-    return row;
+    const struct weights *w = user;
+    const ptxgen_dense_spec *s = w->spec;
+    uint64_t stride = w->o->w_stride ? w->o->w_stride : s->k;
+    (void)columns;
+    ptxgen_elements_load((ptxgen_element)s->type, w->o->w, n * stride, s->k, weights, 1);
 }
-
-/* ---- the problem ---- */
 
 static ptxgen_status check(const ptxgen_dense_plan *plan, const ptxgen_dense_operands *o,
                            ptxgen_error *err)
 {
     const ptxgen_dense_spec *s = &plan->spec;
-    const struct {
-        const char *name;
-        const void *given;
-        bool needed;
-        uint64_t stride, columns;
-    } arrays[] = {{"x", o->x, o->m, o->x_stride, s->k},
-                  {"w", o->w, true, o->w_stride, s->k},
-                  {"bias", o->bias, s->bias, 0, 0},
-                  {"residual", o->residual, s->residual && o->m, o->residual_stride, s->n}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        if (arrays[i].needed && !arrays[i].given)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %s is NULL",
-                               arrays[i].name);
-        if (arrays[i].needed && arrays[i].stride && arrays[i].stride < arrays[i].columns)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "dense: the row stride of %s, %llu, is below its %llu columns",
-                               arrays[i].name, (unsigned long long)arrays[i].stride,
-                               (unsigned long long)arrays[i].columns);
-    }
-    if (o->m && !ptxgen_dense_choose(plan, o->m))
+    const struct linear_array arrays[] = {
+        {"x", o->x, o->m, o->x_stride, s->k},
+        {"w", o->w, true, o->w_stride, s->k},
+        {"bias", o->bias, s->bias, 0, 0},
+        {"residual", o->residual, s->residual && o->m, o->residual_stride, s->n}};
+    ptxgen_status status =
+        linear_check_arrays("dense", arrays, sizeof arrays / sizeof *arrays, err);
+    if (status == PTXGEN_OK && o->m && !ptxgen_dense_choose(plan, o->m))
         return gemm_refuse_m(&dense_planner, plan, o->m, err);
-    for (uint32_t n = 0; s->bias && n < s->n; n++) {
-        double bias = ptxgen_element_load((ptxgen_element)s->type, o->bias, n);
-        if (!isfinite(bias))
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "dense: bias[%u] is %g, not finite", n, bias);
-    }
-    return PTXGEN_OK;
-}
-
-struct reference {
-    const ptxgen_dense_spec *spec;
-    const ptxgen_dense_operands *o;
-    struct linear_sum sum;
-    struct linear_output output;
-    struct dots_ways ways; /* of 128 bytes of K each, in turn */
-    double *x, *w;         /* of dots.h; a feature of w */
-    struct row *rows;      /* of x */
-};
-
-static struct linear_result finish(const struct reference *r, struct linear_estimate sum,
-                                   const struct row *w, uint64_t m, uint32_t n)
-{
-    const ptxgen_dense_spec *s = r->spec;
-    const ptxgen_dense_operands *o = r->o;
-    ptxgen_element type = (ptxgen_element)s->type;
-    uint64_t stride = o->residual_stride ? o->residual_stride : s->n;
-    float bias = s->bias ? (float)ptxgen_element_load(type, o->bias, n) : 0;
-    double residual = s->residual ? ptxgen_element_load(type, o->residual, m * stride + n) : 0;
-    bool promised = r->rows[m].is_finite && (w->is_finite || s->type != PTXGEN_F32);
-    if (s->type == PTXGEN_F32) {
-        double lost = split_unit * (r->rows[m].sum + w->sum);
-        sum.error += lost;
-        spread_widen(&sum.spread, lost);
-    }
-    return linear_finish(&r->output, sum, s->bias ? &bias : NULL, s->residual ? &residual : NULL,
-                         promised);
-}
-
-/* The results of a reference; the spread may be NULL. */
-struct results {
-    double *y, *bound;
-    ptxgen_spread *spread;
-};
-
-/* Computes feature n of all tokens. */
-static void compute(const struct reference *r, uint32_t n, const struct results *to)
-{
-    const ptxgen_dense_spec *s = r->spec;
-    const ptxgen_dense_operands *o = r->o;
-    const struct row w = load_row(s, o->w, n * (o->w_stride ? o->w_stride : s->k), r->w, 1);
-    for (uint64_t first = 0; first < o->m; first += DOTS_ROWS) {
-        struct dots dots;
-        struct walk walks[DOTS_ROWS];
-        dots_walk(r->x + first * s->k, r->w, s->k, &r->ways, &dots, walks);
-        for (uint64_t m = first; m < o->m && m < first + DOTS_ROWS; m++) {
-            struct linear_estimate sum =
-                linear_add_up(&r->sum, dots.sums[m - first], dots.magnitudes[m - first],
-                              &walks[m - first], walk_floor(&w.operands, &r->rows[m].operands));
-            const struct linear_result result = finish(r, sum, &w, m, n);
-            to->y[m * s->n + n] = result.y;
-            to->bound[m * s->n + n] = result.bound;
-            if (to->spread)
-                to->spread[m * s->n + n] = result.spread;
-        }
-    }
-}
-
-static ptxgen_status run(struct reference *r, const struct results *to, ptxgen_error *err)
-{
-    const ptxgen_dense_spec *s = r->spec;
-    const ptxgen_dense_operands *o = r->o;
-    r->x = dots_allocate(o->m, s->k);
-    r->w = malloc(s->k * sizeof *r->w);
-    r->rows = calloc(o->m + 1, sizeof *r->rows);
-    bool have = r->x && r->w && r->rows;
-    for (uint64_t m = 0; have && m < o->m; m++)
-        r->rows[m] = load_row(s, o->x, m * (o->x_stride ? o->x_stride : s->k),
-                              dots_row(r->x, m, s->k), DOTS_ROWS);
-    for (uint32_t n = 0; have && n < s->n; n++)
-        compute(r, n, to);
-    free(r->x);
-    free(r->w);
-    free(r->rows);
-    return have ? PTXGEN_OK
-                : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
-                              "dense: no memory for %llu tokens of %u", (unsigned long long)o->m,
-                              s->k);
+    return status;
 }
 
 ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
@@ -219,22 +103,33 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_dense_spec *s = &plan->spec;
-    bool is_curved =
-        s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
     const ptxgen_tile *v = ptxgen_dense_choose(plan, operands->m ? operands->m : 1);
-    struct reference r = {
-        .spec = s,
-        .o = operands,
-        .ways = {.warps = v->wk, .steps = DENSE_BLOCK_BYTES / dense_element(s) / WALK_TERMS},
+    const bool splits = s->type == PTXGEN_F32;
+    const ptxgen_activation activation = (ptxgen_activation)s->activation;
+    const struct linear_product product = {
+        .family = "dense",
+        .m = operands->m,
+        .n = s->n,
+        .k = s->k,
+        .terms = s->k,
+        .type = (ptxgen_element)s->type,
+        .x = operands->x,
+        .bias = s->bias ? operands->bias : NULL,
+        .residual = s->residual ? operands->residual : NULL,
+        .x_stride = operands->x_stride,
+        .residual_stride = operands->residual_stride,
         .sum = {.terms = s->k,
                 .depth = depth_of(s, v),
-                .product_error = s->type == PTXGEN_F32 ? split_error : 0,
+                .product_error = splits ? split_error : 0,
                 .cuts = cuts_of(plan),
-                .product_variance = s->type == PTXGEN_F32 ? split_variance : 0},
-        .output = {.activation = (ptxgen_activation)s->activation,
-                   .activation_error = is_curved ? activation_error : 0,
-                   .type = (ptxgen_element)s->type,
-                   .terms = s->k},
+                .product_variance = splits ? split_variance : 0},
+        .output = {activation, linear_activation_error(activation), (ptxgen_element)s->type, s->k},
+        .warps = v->wk,
+        .steps = DENSE_BLOCK_BYTES / dense_element(s) / WALK_TERMS,
+        .load_feature = load_feature,
+        .split_unit = splits ? split_unit : 0,
+        .largest_split = splits ? largest_split : 0,
+        .user = &(const struct weights){s, operands},
     };
-    return run(&r, &(struct results){y, bound, spread}, err);
+    return linear_product_reference(&product, y, bound, spread, err);
 }

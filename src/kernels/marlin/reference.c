@@ -372,7 +372,8 @@ static void compute(const struct marlin_problem *p, const struct work *w,
                     const struct results *to)
 {
     size_t k = p->w->k, chunks = k / CHUNK;
-    const struct dots_ways whole = {.warps = 1, .steps = 1}, in_parts = {1, 1, p->restart / CHUNK};
+    const struct dots_ways whole = {.warps = 1, .steps = 1},
+                           in_parts = {.warps = 1, .steps = 1, .restart = p->restart / CHUNK};
     struct dots dots[2], carried[2], largest[2] = {{.sums = {0}}}, lost[2] = {{.sums = {0}}};
     struct walk walks[2][DOTS_ROWS], carried_walks[2][DOTS_ROWS] = {{{.sum = 0}}};
     for (int i = 0; i < (p->up ? 2 : 1); i++) {

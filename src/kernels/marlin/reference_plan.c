@@ -3,6 +3,7 @@
  * The reference of a plan's kernel: the problem in the terms of reference.h, with the bound's
  * figures read off the variant that serves this M.
  */
+#include "../linear_product.h"
 #include "emit.h"
 #include "formats/scale_range.h"
 #include "reference.h"
@@ -71,23 +72,18 @@ static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_o
                            ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = &plan->spec;
-    const struct {
-        const char *name;
-        const void *given;
-        bool needed;
-    } vectors[] = {{"bias", o->bias, s->bias},
-                   {"up_bias", o->up_bias, s->bias && marlin_gated(s)},
-                   {"residual", o->residual, s->residual && o->m}};
+    const struct linear_array vectors[] = {
+        {"bias", o->bias, s->bias, 0, 0},
+        {"up_bias", o->up_bias, s->bias && marlin_gated(s), 0, 0},
+        {"residual", o->residual, s->residual && o->m, 0, 0}};
     ptxgen_status status = check_matrix(s, "weights", o->weights, err);
     if (status == PTXGEN_OK && marlin_gated(s))
         status = check_matrix(s, "up", o->up, err);
     if (status == PTXGEN_OK && o->m && !ptxgen_marlin_choose(plan, o->m))
         status = gemm_refuse_m(&marlin_planner, plan, o->m, err);
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof vectors / sizeof *vectors; i++)
-        if (vectors[i].needed && !vectors[i].given)
-            status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is NULL",
-                                 vectors[i].name);
-    return status;
+    return status == PTXGEN_OK
+               ? linear_check_arrays("marlin", vectors, sizeof vectors / sizeof *vectors, err)
+               : status;
 }
 
 /*

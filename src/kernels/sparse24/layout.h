@@ -7,7 +7,7 @@
 #include "../gemm/exchange.h"
 #include "../gemm/plan.h"
 #include "../gemm/sums.h"
-#include "shape.h"
+#include "formats.h"
 
 #include <ptxgen/sparse24.h>
 
@@ -50,6 +50,10 @@ enum sparse24_param {
  */
 enum { SPARSE24_X_MAPS = SPARSE24_PARAMS };
 
+static inline ptxgen_sparse24_shape sparse24_shape(const ptxgen_sparse24_spec *s)
+{
+    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)s->type, s->n, s->k};
+}
 static inline uint32_t sparse24_element(const ptxgen_sparse24_spec *s)
 {
     return (uint32_t)sparse24_element_bytes((ptxgen_sparse24_type)s->type);

@@ -6,12 +6,11 @@
  * columns, and a row of ldmatrix brings the four words of a quad. In m16n8k64 the 16 groups of a
  * row are two whole registers: of lanes 4g and 4g+2 for row g, of 4g+1 and 4g+3 for row g+8.
  */
-#include "metadata.h"
+#include "formats.h"
 
 #include <stdbool.h>
-#include <string.h>
 
-enum { WARP = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF, FILLER = 0x4 };
+enum { WARP = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF };
 
 /* ---- nibbles and masks ---- */
 
@@ -30,15 +29,14 @@ static unsigned mask_of_nibble(unsigned nibble)
 
 /* ---- mma.sp's lanes ---- */
 
-struct sparse24_tile sparse24_metadata_tile(ptxgen_sparse24_type type)
-{
-    switch (type) {
-    case PTXGEN_SPARSE24_F16:
-    case PTXGEN_SPARSE24_BF16: return (struct sparse24_tile){32, 32};
-    case PTXGEN_SPARSE24_S8: return (struct sparse24_tile){16, 64};
-    default: return (struct sparse24_tile){0, 0};
-    }
-}
+/* Rows and columns whose metadata fills a register of 32 lanes; none of f32. */
+struct tile {
+    unsigned rows, columns;
+};
+static const struct tile tiles[] = {[PTXGEN_SPARSE24_F32] = {0, 0},
+                                    [PTXGEN_SPARSE24_F16] = {32, 32},
+                                    [PTXGEN_SPARSE24_BF16] = {32, 32},
+                                    [PTXGEN_SPARSE24_S8] = {16, 64}};
 
 struct sparse24_lane_slot sparse24_lane_slot(ptxgen_sparse24_type type, unsigned row,
                                              unsigned group)
@@ -58,24 +56,20 @@ struct place {
     unsigned shift, bits;
 };
 
-static size_t groups(const ptxgen_sparse24_shape *shape)
-{
-    return shape->k / SPARSE24_GROUP;
-}
-
 static struct place place_in_bytes(const ptxgen_sparse24_shape *shape, size_t row, size_t group)
 {
-    return (struct place){row * groups(shape) + group, 0, 8};
+    return (struct place){row * sparse24_groups(shape) + group, 0, 8};
 }
 
 static struct place place_in_nibbles(const ptxgen_sparse24_shape *shape, size_t row, size_t group)
 {
-    return (struct place){(row * groups(shape) + group) / 2, group % 2 * NIBBLE_BITS, NIBBLE_BITS};
+    return (struct place){(row * sparse24_groups(shape) + group) / 2, group % 2 * NIBBLE_BITS,
+                          NIBBLE_BITS};
 }
 
 static struct place place_in_cutlass(const ptxgen_sparse24_shape *shape, size_t row, size_t group)
 {
-    struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
+    const struct tile tile = tiles[shape->type];
     size_t tile_groups = tile.columns / SPARSE24_GROUP;
     size_t index = group / tile_groups * (shape->n / tile.rows) + row / tile.rows;
     struct sparse24_lane_slot slot = sparse24_lane_slot(shape->type, (unsigned)(row % tile.rows),
@@ -102,7 +96,7 @@ static const struct form forms[] = {
 
 static ptxgen_status check_tiling(const ptxgen_sparse24_shape *shape, ptxgen_error *err)
 {
-    struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
+    const struct tile tile = tiles[shape->type];
     if (tile.rows == 0)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "f32 has no CUTLASS metadata: the hardware has no 2:4 product of f32");
@@ -128,19 +122,19 @@ ptxgen_status ptxgen_sparse24_metadata_bytes(const ptxgen_sparse24_shape *shape,
                            (int)form);
     if (form == PTXGEN_SPARSE24_CUTLASS && (status = check_tiling(shape, err)) != PTXGEN_OK)
         return status;
-    *bytes = shape->n * groups(shape) / forms[form].groups_a_byte;
+    *bytes = shape->n * sparse24_groups(shape) / forms[form].groups_a_byte;
     return PTXGEN_OK;
 }
 
-ptxgen_status sparse24_check_metadata_span(const ptxgen_sparse24_shape *shape,
-                                           ptxgen_sparse24_form form, const void *data,
-                                           size_t bytes, ptxgen_error *err)
+ptxgen_status sparse24_describe_metadata(const ptxgen_sparse24_shape *shape,
+                                         ptxgen_sparse24_form form, ptxgen_const_span metadata,
+                                         struct sparse24_array *array, ptxgen_error *err)
 {
     size_t expected;
     ptxgen_status status = ptxgen_sparse24_metadata_bytes(shape, form, &expected, err);
-    if (status != PTXGEN_OK)
-        return status;
-    return sparse24_check_span(forms[form].name, data, bytes, expected, err);
+    if (status == PTXGEN_OK)
+        *array = (struct sparse24_array){forms[form].name, metadata.data, metadata.bytes, expected};
+    return status;
 }
 
 /* ---- groups ---- */
@@ -164,13 +158,12 @@ static ptxgen_status refuse_group(const struct form *form, size_t row, size_t gr
                        sparse24_second(value));
 }
 
-ptxgen_status sparse24_load_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,
-                                  const void *metadata, size_t row, size_t group, unsigned *nibble,
-                                  ptxgen_error *err)
+ptxgen_status sparse24_load_group(const struct sparse24_metadata *m, size_t row, size_t group,
+                                  unsigned *nibble, ptxgen_error *err)
 {
-    const struct form *f = &forms[form];
-    struct place at = f->place(shape, row, group);
-    unsigned byte = ((const unsigned char *)metadata)[at.byte];
+    const struct form *f = &forms[m->form];
+    struct place at = f->place(&m->shape, row, group);
+    unsigned byte = ((const unsigned char *)m->data)[at.byte];
     unsigned value = byte >> at.shift & ((1u << at.bits) - 1);
     *nibble = f->is_mask ? nibble_of_mask[value] : value;
     if (*nibble > NIBBLE_MASK || sparse24_first(*nibble) >= sparse24_second(*nibble))
@@ -178,56 +171,13 @@ ptxgen_status sparse24_load_group(const ptxgen_sparse24_shape *shape, ptxgen_spa
     return PTXGEN_OK;
 }
 
-void sparse24_store_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,
-                          void *metadata, size_t row, size_t group, unsigned nibble)
+void sparse24_store_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form, void *data,
+                          size_t row, size_t group, unsigned nibble)
 {
     const struct form *f = &forms[form];
     struct place at = f->place(shape, row, group);
-    unsigned char *byte = (unsigned char *)metadata + at.byte;
+    unsigned char *byte = (unsigned char *)data + at.byte;
     unsigned others = *byte & ~(((1u << at.bits) - 1) << at.shift);
     unsigned value = f->is_mask ? mask_of_nibble(nibble) : nibble;
     *byte = (unsigned char)(others | value << at.shift);
-}
-
-ptxgen_status sparse24_tile_words(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,
-                                  const void *metadata, size_t row, size_t column,
-                                  uint32_t words[32], ptxgen_error *err)
-{
-    struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
-    memset(words, 0, WARP * sizeof *words);
-    for (unsigned r = 0; r < tile.rows; r++)
-        for (unsigned g = 0; g < tile.columns / SPARSE24_GROUP; g++) {
-            size_t at_row = row + r, at_group = column / SPARSE24_GROUP + g;
-            unsigned nibble = FILLER;
-            if (at_row < shape->n && at_group < groups(shape)) {
-                ptxgen_status status =
-                    sparse24_load_group(shape, form, metadata, at_row, at_group, &nibble, err);
-                if (status != PTXGEN_OK)
-                    return status;
-            }
-            struct sparse24_lane_slot slot = sparse24_lane_slot(shape->type, r, g);
-            words[slot.lane] |= (uint32_t)nibble << slot.bit;
-        }
-    return PTXGEN_OK;
-}
-
-ptxgen_status ptxgen_sparse24_convert(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form from,
-                                      ptxgen_const_span source, ptxgen_sparse24_form to,
-                                      ptxgen_span target, ptxgen_error *err)
-{
-    ptxgen_status status;
-    if ((status = sparse24_check_metadata_span(shape, from, source.data, source.bytes, err)) !=
-            PTXGEN_OK ||
-        (status = sparse24_check_metadata_span(shape, to, target.data, target.bytes, err)) !=
-            PTXGEN_OK)
-        return status;
-    for (size_t row = 0; row < shape->n; row++)
-        for (size_t group = 0; group < groups(shape); group++) {
-            unsigned nibble;
-            status = sparse24_load_group(shape, from, source.data, row, group, &nibble, err);
-            if (status != PTXGEN_OK)
-                return status;
-            sparse24_store_group(shape, to, target.data, row, group, nibble);
-        }
-    return PTXGEN_OK;
 }

@@ -6,24 +6,16 @@
  */
 #include "inflate.h"
 #include "layout.h"
-#include "metadata.h"
 
 #include <string.h>
 
-enum { LANES = 32, WORD = 4, PIECE_BYTES_OF_ROW = 32, FILLER = 0x4 };
+enum { LANES = 32, WORD = 4, PIECE_BYTES_OF_ROW = 32 };
 
 struct packing {
-    ptxgen_sparse24_shape shape;
     const ptxgen_sparse24_spec *spec;
     const unsigned char *values;
-    ptxgen_sparse24_form form;
-    const void *metadata;
+    struct sparse24_metadata metadata;
 };
-
-static ptxgen_sparse24_shape shape_of(const ptxgen_sparse24_spec *spec)
-{
-    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)spec->type, spec->n, spec->k};
-}
 
 ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, size_t *bytes,
                                            ptxgen_error *err)
@@ -35,7 +27,7 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: bytes is NULL");
     if (sparse24_tier(spec) == 1) {
         size_t dense;
-        const ptxgen_sparse24_shape shape = shape_of(spec);
+        const ptxgen_sparse24_shape shape = sparse24_shape(spec);
         status = ptxgen_sparse24_dense_bytes(&shape, &dense, err);
         *bytes = sparse24_metadata_offset(spec) + (size_t)spec->n * spec->k / SPARSE24_GROUP;
         return status;
@@ -54,13 +46,13 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
  */
 static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigned char *to)
 {
-    size_t row_bytes = p->shape.k / 2 * sparse24_element(p->spec);
+    size_t row_bytes = (size_t)p->spec->k / 2 * sparse24_element(p->spec);
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned r = 0; r < 4; r++) {
             size_t at_row = row + lane / 4 + 8 * (r % 2),
                    at = byte + 16 * (r / 2) + lane % 4 * WORD;
             unsigned char *word = to + (lane * 4 + r) * WORD;
-            if (at_row < p->shape.n && at < row_bytes)
+            if (at_row < p->spec->n && at < row_bytes)
                 memcpy(word, p->values + at_row * row_bytes + at, WORD);
             else
                 memset(word, 0, WORD);
@@ -82,16 +74,16 @@ static ptxgen_status pack_metadata(const struct packing *p, size_t row, size_t c
     uint32_t words[LANES][SPARSE24_WORDS][SPARSE24_TILES] = {{{0}}};
     for (unsigned r = 0; r < SPARSE24_STRIP; r++)
         for (unsigned g = 0; g < SPARSE24_STEP / SPARSE24_GROUP; g++) {
-            unsigned nibble = FILLER;
+            unsigned nibble = SPARSE24_FILLER;
             size_t group = column / SPARSE24_GROUP + g;
-            if (row + r < p->shape.n && group < p->shape.k / SPARSE24_GROUP) {
-                ptxgen_status status = sparse24_load_group(&p->shape, p->form, p->metadata, row + r,
-                                                           group, &nibble, err);
+            if (row + r < p->spec->n && group < p->spec->k / SPARSE24_GROUP) {
+                ptxgen_status status =
+                    sparse24_load_group(&p->metadata, row + r, group, &nibble, err);
                 if (status != PTXGEN_OK)
                     return status;
             }
             struct sparse24_lane_slot slot =
-                slot_of(p->shape.type, r % SPARSE24_TILE, g % WORD_GROUPS);
+                slot_of(p->metadata.shape.type, r % SPARSE24_TILE, g % WORD_GROUPS);
             words[slot.lane][g / WORD_GROUPS][r / SPARSE24_TILE] |= (uint32_t)nibble << slot.bit;
         }
     memcpy(to, words, sizeof words);
@@ -114,10 +106,11 @@ static ptxgen_status pack_plain(const struct packing *p, size_t bytes, ptxgen_co
                                 unsigned char *to, ptxgen_error *err)
 {
     size_t offset = sparse24_metadata_offset(p->spec);
-    const ptxgen_span plain = {to + offset, p->shape.n * p->shape.k / SPARSE24_GROUP};
+    const ptxgen_span plain = {to + offset, (size_t)p->spec->n * p->spec->k / SPARSE24_GROUP};
     memcpy(to, p->values, bytes);
     memset(to + bytes, 0, offset - bytes);
-    return ptxgen_sparse24_convert(&p->shape, p->form, metadata, PTXGEN_SPARSE24_BYTES, plain, err);
+    return ptxgen_sparse24_convert(&p->metadata.shape, p->metadata.form, metadata,
+                                   PTXGEN_SPARSE24_BYTES, plain, err);
 }
 
 ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_const_span values,
@@ -128,14 +121,18 @@ ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_cons
     ptxgen_status status = ptxgen_sparse24_packed_bytes(spec, &bytes, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct packing p = {shape_of(spec), spec, values.data, form, metadata.data};
-    if ((status = ptxgen_sparse24_dense_bytes(&p.shape, &dense, err)) != PTXGEN_OK ||
-        (status = sparse24_check_span("values", values.data, values.bytes, dense / 2, err)) !=
-            PTXGEN_OK ||
-        (status = sparse24_check_metadata_span(&p.shape, form, metadata.data, metadata.bytes,
-                                               err)) != PTXGEN_OK ||
-        (status = sparse24_check_span("packed", packed.data, packed.bytes, bytes, err)) !=
+    const ptxgen_sparse24_shape shape = sparse24_shape(spec);
+    const struct packing p = {spec, values.data, {shape, form, metadata.data}};
+    struct sparse24_array of_metadata;
+    if ((status = ptxgen_sparse24_dense_bytes(&shape, &dense, err)) != PTXGEN_OK ||
+        (status = sparse24_describe_metadata(&shape, form, metadata, &of_metadata, err)) !=
             PTXGEN_OK)
+        return status;
+    const struct sparse24_array arrays[] = {{"values", values.data, values.bytes, dense / 2},
+                                            of_metadata,
+                                            {"packed", packed.data, packed.bytes, bytes}};
+    status = sparse24_check_arrays(arrays, 3, err);
+    if (status != PTXGEN_OK)
         return status;
     unsigned char *to = packed.data;
     if (sparse24_tier(spec) == 1)

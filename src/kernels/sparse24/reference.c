@@ -1,291 +1,221 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound is that of linear.c, except for s8, whose sums are exact. Converted to f32 and scaled,
- * in any order of the factors a, s_x, s_w, a sum is rounded once, and once more for each scale,
- * with u = 2⁻²⁴; a product of two factors that underflows loses at most 2⁻¹⁴⁹ times the third
- * factor:
+ * The reference: y and its bound by linear_product.h, with the parameters of the variant that
+ * serves this M. A kernel that does not inflate w leaves products of a NaN or an infinity of x with
+ * what w does not keep out; tier 1, which inflates w, is dense's reference with the inflated w.
+ *
+ * Sums of s8 are exact. Converted to f32 and scaled, in any order of the factors a, s_x, s_w, a sum
+ * is rounded once, and once more for each scale, with u = 2⁻²⁴; a product of two factors that
+ * underflows loses at most 2⁻¹⁴⁹ times the third factor:
  *
  *     E = g(3)·|v| + 2⁻¹⁴⁹·(1 + |a| + |s_x| + |s_w|)
  *
  * The reference's own error is relative to Σ|x·w|·|s_x·s_w|. The spread has the variance of the
- * roundings, a third of u²·v² each. None of this is needed where s8 is finished step by step, since
- * the result is then exact.
+ * roundings, a third of u²·v² each. None of this is needed with no activation or ReLU, where the
+ * reference rounds as the kernel does, step by step, and the result is exact.
  */
-#include "reference.h"
+#include "layout.h"
 
 #include "../bound.h"
 #include "../half.h"
-#include "metadata.h"
+#include "../linear_product.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double unit_f32 = 0x1p-24, underflow = 0x1p-149;
 
-/* ---- checks ---- */
+/*
+ * The number of additions for which a sparse m16n8k32 counts: two products of 8 kept terms, 8 + 3
+ * each, if the hardware computes it in two steps; one of 16 terms counts less, 16 + 3.
+ */
+enum { MMA_DEPTH = 22 };
 
-static ptxgen_status check_type(const struct sparse24_problem *p, ptxgen_error *err)
+/*
+ * The most additions that a term passes on its way into a sum: the mma steps of a warp along K,
+ * then the warps along K, then the CTAs that share the tile, of which there is at most one for each
+ * stage.
+ */
+static unsigned depth_of(const ptxgen_sparse24_spec *s, const ptxgen_tile *v)
 {
-    if (p->w.type != PTXGEN_SPARSE24_S8 && (p->x_scale || p->w_scale))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is for s8 weights only",
-                           p->x_scale ? "x_scale" : "w_scale");
-    if (p->w.type == PTXGEN_SPARSE24_S8 && p->w.k / 2 > INT32_MAX / (128 * 128))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "K = %zu: %zu products of s8 can overflow s32", p->w.k, p->w.k / 2);
-    return PTXGEN_OK;
+    uint32_t stages = sparse24_stages_along_k(s, v);
+    return MMA_DEPTH * stages * sparse24_mmas(s) + v->wk * v->cluster - 1 + stages - 1;
 }
 
-static ptxgen_status check_rows(const char *what, const void *array, size_t stride, size_t columns,
-                                size_t rows, ptxgen_error *err)
-{
-    if (rows > 0 && columns > 0 && !array)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL", what);
-    if (stride < columns)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rows of %s are %zu elements apart, less than their %zu elements", what,
-                           stride, columns);
-    return PTXGEN_OK;
-}
+/* ---- the weights of a feature ---- */
 
-static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
-{
-    ptxgen_status status;
-    if ((status = ptxgen_sparse24_validate(&p->w, p->values, p->form, p->metadata, err)) !=
-            PTXGEN_OK ||
-        (status = check_type(p, err)) != PTXGEN_OK ||
-        (status = check_rows("x", p->x, p->x_stride, p->w.k, p->m, err)) != PTXGEN_OK ||
-        (p->residual &&
-         (status = check_rows("residual", p->residual, p->residual_stride, p->w.n, p->m, err)) !=
-             PTXGEN_OK) ||
-        (status = ptxgen_bound_check_finite("x_scale", p->x_scale, p->m, err)) != PTXGEN_OK ||
-        (status = ptxgen_bound_check_finite("w_scale", p->w_scale, p->w.n, err)) != PTXGEN_OK ||
-        (status = ptxgen_bound_check_finite("bias", p->bias, p->w.n, err)) != PTXGEN_OK)
-        return status;
-    if ((unsigned)p->activation > PTXGEN_ACTIVATION_RELU)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
-                           (int)p->activation);
-    if (p->stepwise &&
-        (p->w.type != PTXGEN_SPARSE24_S8 ||
-         (p->activation != PTXGEN_ACTIVATION_NONE && p->activation != PTXGEN_ACTIVATION_RELU)))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "stepwise outputs are of s8 weights, with no activation or ReLU");
-    if (!(p->product_error >= 0) || !(p->activation_error >= 0))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "product_error is %g and activation_error %g; both must be at least 0",
-                           p->product_error, p->activation_error);
-    return PTXGEN_OK;
-}
-
-/* ---- the sums ---- */
-
-static double element(ptxgen_sparse24_type type, const void *array, size_t index)
-{
-    if (type == PTXGEN_SPARSE24_S8)
-        return ((const int8_t *)array)[index];
-    return ptxgen_element_load((ptxgen_element)type, array, index);
-}
-
-/* A stored weight and the column it belongs to. */
-struct stored {
-    double weight;
-    size_t column;
+struct problem {
+    const ptxgen_sparse24_spec *spec;
+    const ptxgen_sparse24_operands *o;
+    struct sparse24_metadata metadata;
 };
 
-/* Loads the two stored weights of a group; the metadata has been checked. */
-static void load_stored(const struct sparse24_problem *p, size_t n, size_t group,
-                        struct stored stored[SPARSE24_KEPT])
+/* The metadata has been checked. */
+static void load_feature(const void *user, uint32_t n, double *weights, uint32_t *columns)
 {
-    unsigned nibble;
-    sparse24_load_group(&p->w, p->form, p->metadata.data, n, group, &nibble, NULL);
-    const unsigned position[] = {sparse24_first(nibble), sparse24_second(nibble)};
-    for (size_t i = 0; i < SPARSE24_KEPT; i++) {
-        size_t index = n * (p->w.k / 2) + group * SPARSE24_KEPT + i;
-        stored[i].weight = element(p->w.type, p->values.data, index);
-        stored[i].column = group * SPARSE24_GROUP + position[i];
+    const struct problem *p = user;
+    const ptxgen_sparse24_operands *o = p->o;
+    size_t kept = p->spec->k / 2, first = n * kept;
+    if (!sparse24_is_s8(p->spec))
+        ptxgen_elements_load((ptxgen_element)p->spec->type, o->values.data, first, kept, weights,
+                             1);
+    for (size_t i = 0; sparse24_is_s8(p->spec) && i < kept; i++)
+        weights[i] = ((const int8_t *)o->values.data)[first + i];
+    for (size_t group = 0; group < kept / SPARSE24_KEPT; group++) {
+        unsigned nibble;
+        sparse24_load_group(&p->metadata, n, group, &nibble, NULL);
+        uint32_t column = (uint32_t)group * SPARSE24_GROUP;
+        columns[group * SPARSE24_KEPT] = column + sparse24_first(nibble);
+        columns[group * SPARSE24_KEPT + 1] = column + sparse24_second(nibble);
     }
 }
 
-/* Tokens of a block, which is stored as doubles and whose sums are computed together. */
-enum { BLOCK_ROWS = 64 };
+/* ---- sums of s8 ---- */
 
-/* Loads the tokens from `first` on into a block [k][BLOCK_ROWS]. */
-static void load_block(const struct sparse24_problem *p, size_t first, size_t rows, double *block)
+static struct linear_estimate scale(const void *user, uint64_t m, uint32_t n, double sum,
+                                    double magnitude)
 {
-    for (size_t m = 0; m < rows; m++)
-        for (size_t k = 0; k < p->w.k; k++)
-            block[k * BLOCK_ROWS + m] = element(p->w.type, p->x, (first + m) * p->x_stride + k);
-}
-
-/* Σ x·w, Σ|x·w|, the walk of the sum, and its floor. */
-struct sum {
-    double value, magnitude, floor;
-    struct walk walk;
-};
-
-/* Computes the sums of feature n with the tokens of a block; a step of the walk has 16 terms. */
-static void sum_row(const struct sparse24_problem *p, size_t n, size_t rows, const double *block,
-                    const struct walk_operands x_rows[BLOCK_ROWS], struct sum sums[BLOCK_ROWS])
-{
-    enum { STEP_GROUPS = WALK_TERMS / SPARSE24_KEPT };
-    double sum[BLOCK_ROWS] = {0}, abs_sum[BLOCK_ROWS] = {0};
-    struct walk_operands w_row = {.largest = 0};
-    size_t groups = p->w.k / SPARSE24_GROUP;
-    memset(sums, 0, rows * sizeof *sums);
-    for (size_t group = 0; group < groups; group++) {
-        struct stored stored[SPARSE24_KEPT];
-        load_stored(p, n, group, stored);
-        for (size_t i = 0; i < SPARSE24_KEPT; i++) {
-            const double *x = block + stored[i].column * BLOCK_ROWS;
-            if (p->w.type == PTXGEN_SPARSE24_F16)
-                walk_note(&w_row, stored[i].weight);
-            for (size_t m = 0; m < rows; m++) {
-                double product = x[m] * stored[i].weight;
-                sum[m] += product;
-                abs_sum[m] += fabs(product);
-            }
-        }
-        if (group % STEP_GROUPS == STEP_GROUPS - 1 || group + 1 == groups)
-            for (size_t m = 0; m < rows; m++) {
-                walk_step(&sums[m].walk, sum[m] - sums[m].value, abs_sum[m] - sums[m].magnitude);
-                sums[m].value = sum[m];
-                sums[m].magnitude = abs_sum[m];
-            }
-    }
-    for (size_t m = 0; m < rows; m++)
-        sums[m].floor = walk_floor(&w_row, &x_rows[m]);
-}
-
-/* ---- one output ---- */
-
-static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_t m, size_t n,
-                                         double sum, double abs_sum)
-{
-    double x_scale = p->x_scale ? p->x_scale[m] : 1, w_scale = p->w_scale ? p->w_scale[n] : 1;
-    double roundings = 1 + (p->x_scale != NULL) + (p->w_scale != NULL);
-    double value = sum * x_scale * w_scale, a = fabs(sum), sx = fabs(x_scale), sw = fabs(w_scale);
-    double g = ptxgen_bound_factor(roundings, unit_f32);
+    const ptxgen_sparse24_operands *o = ((const struct problem *)user)->o;
+    enum { ROUNDINGS = 3 };
+    double value = sum * o->x_scale[m] * o->w_scale[n];
+    double a = fabs(sum), sx = fabs(o->x_scale[m]), sw = fabs(o->w_scale[n]);
+    double g = ptxgen_bound_factor(ROUNDINGS, unit_f32);
     double largest = fmax(fmax(a * sx, a * sw), fmax(sx * sw, fabs(value)));
     double lost = (1 + a + sx + sw) * underflow;
     return (struct linear_estimate){
         .value = value,
         .error = largest * (1 + g) <= FLT_MAX ? g * fabs(value) + lost : NAN,
-        .magnitude = abs_sum * sx * sw,
-        .spread = {lost, lost, roundings * spread_of_rounding(value * value)},
+        .magnitude = magnitude * sx * sw,
+        .spread = {lost, lost, ROUNDINGS * spread_of_rounding(value * value)},
     };
 }
 
-/*
- * s8: does every rounding of the kernel in its order; `volatile` prevents a compiler from fusing.
- */
-static double finish_stepwise(const struct sparse24_problem *p, size_t m, size_t n, double sum)
+/* Does every rounding of the kernel in its order; `volatile` prevents a compiler from fusing. */
+static double finish(const void *user, uint64_t m, uint32_t n, double sum, const float *bias,
+                     const double *residual)
 {
+    const struct problem *p = user;
     volatile float v = (float)sum;
-    v = v * (p->x_scale ? p->x_scale[m] : 1);
-    v = v * (p->w_scale ? p->w_scale[n] : 1);
-    if (p->bias)
-        v = v + p->bias[n];
-    if (p->activation == PTXGEN_ACTIVATION_RELU)
+    v = v * p->o->x_scale[m];
+    v = v * p->o->w_scale[n];
+    if (bias)
+        v = v + *bias;
+    if (p->spec->activation == PTXGEN_ACTIVATION_RELU)
         v = v < 0 ? 0 : v;
-    if (p->residual)
-        v = v + (float)ptxgen_element_load(p->y_type, p->residual, m * p->residual_stride + n);
-    return ptxgen_element_round(p->y_type, v);
+    if (residual)
+        v = v + (float)*residual;
+    return ptxgen_element_round((ptxgen_element)p->spec->y_type, v);
 }
 
-static struct linear_result finish(const struct sparse24_problem *p, size_t m, size_t n,
-                                   bool row_is_finite, const struct sum *total)
+/* ---- the problem ---- */
+
+static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_operands *o,
+                           ptxgen_error *err)
 {
-    double terms = (double)(p->w.k / 2), residual = 0;
-    const struct linear_sum how = {.terms = terms,
-                                   .depth = p->dot_depth,
-                                   .product_error = p->product_error,
-                                   .cuts = {p->cut_sums, WALK_TERMS}};
-    const struct linear_output output = {p->activation, p->activation_error, p->y_type, terms};
-    if (p->stepwise)
-        return (struct linear_result){.y = finish_stepwise(p, m, n, total->value)};
-    struct linear_estimate sum =
-        p->w.type == PTXGEN_SPARSE24_S8
-            ? scaled_sum(p, m, n, total->value, total->magnitude)
-            : linear_add_up(&how, total->value, total->magnitude, &total->walk, total->floor);
-    if (p->residual)
-        residual = ptxgen_element_load(p->y_type, p->residual, m * p->residual_stride + n);
-    return linear_finish(&output, sum, p->bias ? &p->bias[n] : NULL, p->residual ? &residual : NULL,
-                         row_is_finite);
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const ptxgen_sparse24_shape shape = sparse24_shape(s);
+    const bool scaled = sparse24_is_s8(s);
+    const struct linear_array arrays[] = {
+        {"x", o->x, o->m, o->x_stride, s->k},
+        {"bias", o->bias, s->bias, 0, 0},
+        {"residual", o->residual, s->residual && o->m, o->residual_stride, s->n},
+        {"x_scale", o->x_scale, scaled && o->m, 0, 0},
+        {"w_scale", o->w_scale, scaled, 0, 0}};
+    ptxgen_status status =
+        linear_check_arrays("sparse24", arrays, sizeof arrays / sizeof *arrays, err);
+    if (status == PTXGEN_OK && sparse24_tier(s) == 2 && o->m && !ptxgen_sparse24_choose(plan, o->m))
+        status = gemm_refuse_m(&sparse24_planner, plan, o->m, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_sparse24_validate(&shape, o->values, o->form, o->metadata, err);
+    if (status == PTXGEN_OK && scaled)
+        status = ptxgen_bound_check_finite("x_scale", o->x_scale, o->m, err);
+    if (status == PTXGEN_OK && scaled)
+        status = ptxgen_bound_check_finite("w_scale", o->w_scale, s->n, err);
+    return status;
 }
 
-static bool is_finite_row(const struct sparse24_problem *p, size_t m)
+/* Tier 1: the dense product with the decompressed weight. */
+static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
+                                     const ptxgen_sparse24_operands *o, double *y, double *bound,
+                                     ptxgen_spread *spread, ptxgen_error *err)
 {
-    for (size_t k = 0; k < p->w.k; k++)
-        if (!isfinite(element(p->w.type, p->x, m * p->x_stride + k)))
-            return false;
-    return true;
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const ptxgen_sparse24_shape shape = sparse24_shape(s);
+    size_t bytes;
+    ptxgen_status status = ptxgen_sparse24_dense_bytes(&shape, &bytes, err);
+    void *w = status == PTXGEN_OK ? malloc(bytes) : NULL;
+    if (status == PTXGEN_OK && !w)
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                             "sparse24: no memory for a dense weight of %zu bytes", bytes);
+    if (status == PTXGEN_OK)
+        status = ptxgen_sparse24_decompress(&shape, o->values, o->form, o->metadata,
+                                            (ptxgen_span){w, bytes}, err);
+    const ptxgen_dense_operands dense = {.m = o->m,
+                                         .x = o->x,
+                                         .w = w,
+                                         .bias = o->bias,
+                                         .residual = o->residual,
+                                         .x_stride = o->x_stride,
+                                         .residual_stride = o->residual_stride};
+    ptxgen_dense_plan part = plan->dense; /* a caller may ask for some features: see `spec` */
+    part.spec.n = s->n;
+    if (status == PTXGEN_OK)
+        status = ptxgen_dense_reference_spread(&part, &dense, y, bound, spread, err);
+    free(w);
+    return status;
 }
 
-/* Computes all outputs of the `rows` tokens from `first` on, which are in the block. */
-static void compute(const struct sparse24_problem *p, size_t first, size_t rows,
-                    const double *block, double *y, double *bound, ptxgen_spread *spread)
+ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
+                                        const ptxgen_sparse24_operands *operands, double *y,
+                                        double *bound, ptxgen_error *err)
 {
-    bool is_finite[BLOCK_ROWS];
-    struct walk_operands x_rows[BLOCK_ROWS] = {{.largest = 0}};
-    struct sum sums[BLOCK_ROWS];
-    for (size_t m = 0; m < rows; m++)
-        is_finite[m] = is_finite_row(p, first + m);
-    for (size_t k = 0; p->w.type == PTXGEN_SPARSE24_F16 && k < p->w.k; k++)
-        for (size_t m = 0; m < rows; m++)
-            walk_note(&x_rows[m], block[k * BLOCK_ROWS + m]);
-    for (size_t n = 0; n < p->w.n; n++) {
-        sum_row(p, n, rows, block, x_rows, sums);
-        for (size_t m = 0; m < rows; m++) {
-            size_t at = (first + m) * p->w.n + n;
-            const struct linear_result r = finish(p, first + m, n, is_finite[m], &sums[m]);
-            y[at] = r.y;
-            bound[at] = r.bound;
-            if (spread)
-                spread[at] = r.spread;
-        }
-    }
+    return ptxgen_sparse24_reference_spread(plan, operands, y, bound, NULL, err);
 }
 
-ptxgen_status sparse24_reference(const struct sparse24_problem *p, double *y, double *bound,
-                                 ptxgen_spread *spread, ptxgen_error *err)
+ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
+                                               const ptxgen_sparse24_operands *operands, double *y,
+                                               double *bound, ptxgen_spread *spread,
+                                               ptxgen_error *err)
 {
-    ptxgen_status status = check(p, err);
-    if (status != PTXGEN_OK)
-        return status;
-    double *block = p->m ? calloc(p->w.k, BLOCK_ROWS * sizeof *block) : NULL;
-    if (p->m && p->w.k && !block)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for rows of %zu", p->w.k);
-    for (size_t first = 0; first < p->m; first += BLOCK_ROWS) {
-        size_t rows = p->m - first < BLOCK_ROWS ? p->m - first : BLOCK_ROWS;
-        load_block(p, first, rows, block);
-        compute(p, first, rows, block, y, bound, spread);
-    }
-    free(block);
-    return PTXGEN_OK;
-}
-
-ptxgen_status sparse24_reference_s32(const struct sparse24_problem *p, int32_t *sums,
-                                     ptxgen_error *err)
-{
-    ptxgen_status status = check(p, err);
-    if (status != PTXGEN_OK)
-        return status;
-    if (p->w.type != PTXGEN_SPARSE24_S8)
+    if (!sparse24_is_plan(plan) || !operands || (operands->m && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sums in s32 are of s8 weights, not of element type %d", (int)p->w.type);
-    const int8_t *x = p->x;
-    for (size_t n = 0; n < p->w.n; n++) {
-        for (size_t m = 0; m < p->m; m++)
-            sums[m * p->w.n + n] = 0;
-        for (size_t group = 0; group < p->w.k / SPARSE24_GROUP; group++) {
-            struct stored stored[SPARSE24_KEPT];
-            load_stored(p, n, group, stored);
-            for (size_t m = 0; m < p->m; m++)
-                for (size_t i = 0; i < SPARSE24_KEPT; i++)
-                    sums[m * p->w.n + n] +=
-                        x[m * p->x_stride + stored[i].column] * (int32_t)stored[i].weight;
-        }
-    }
-    return PTXGEN_OK;
+                           "sparse24: a plan that was made, operands, y and bound must be given");
+    ptxgen_status status = check(plan, operands, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (sparse24_tier(&plan->spec) == 1)
+        return dense_reference(plan, operands, y, bound, spread, err);
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const ptxgen_tile *v = ptxgen_sparse24_choose(plan, operands->m ? operands->m : 1);
+    const ptxgen_activation activation = (ptxgen_activation)s->activation;
+    const double rough = linear_activation_error(activation), terms = s->k / 2;
+    const bool scaled = sparse24_is_s8(s);
+    const struct linear_product product = {
+        .family = "sparse24",
+        .m = operands->m,
+        .n = s->n,
+        .k = s->k,
+        .terms = s->k / 2,
+        .has_codes = scaled,
+        .type = (ptxgen_element)s->type,
+        .x = operands->x,
+        .bias = s->bias ? operands->bias : NULL,
+        .residual = s->residual ? operands->residual : NULL,
+        .x_stride = operands->x_stride,
+        .residual_stride = operands->residual_stride,
+        .sum = {.terms = terms,
+                .depth = depth_of(s, v),
+                .cuts = {plan->target.ptx.sm >= 90 ? 1 : 2, WALK_TERMS}},
+        .output = {activation, rough, (ptxgen_element)s->y_type, terms},
+        .warps = 1,
+        .steps = 1,
+        .load_feature = load_feature,
+        .scale = scaled ? scale : NULL,
+        .finish = scaled && rough == 0 ? finish : NULL,
+        .user =
+            &(const struct problem){
+                s, operands, {sparse24_shape(s), operands->form, operands->metadata.data}},
+    };
+    return linear_product_reference(&product, y, bound, spread, err);
 }

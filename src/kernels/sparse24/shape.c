@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shape.h"
+#include "formats.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { K_MULTIPLE = 8 };
@@ -46,14 +47,17 @@ uint32_t sparse24_magnitude(ptxgen_sparse24_type type, uint32_t bits)
     return magnitude > element->infinity ? element->infinity + 1 : magnitude;
 }
 
-ptxgen_status sparse24_check_span(const char *what, const void *data, size_t bytes, size_t expected,
-                                  ptxgen_error *err)
+ptxgen_status sparse24_check_arrays(const struct sparse24_array *arrays, size_t count,
+                                    ptxgen_error *err)
 {
-    if (bytes != expected)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s has %zu bytes; its shape takes exactly %zu", what, bytes, expected);
-    if (!data && bytes > 0)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL", what);
+    for (const struct sparse24_array *a = arrays; a < arrays + count; a++) {
+        if (a->bytes != a->expected)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "%s has %zu bytes; its shape takes exactly %zu", a->name, a->bytes,
+                               a->expected);
+        if (!a->data && a->bytes > 0)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL", a->name);
+    }
     return PTXGEN_OK;
 }
 
@@ -78,4 +82,41 @@ ptxgen_status ptxgen_sparse24_dense_bytes(const ptxgen_sparse24_shape *shape, si
             shape->k);
     *bytes = shape->n * shape->k * size;
     return PTXGEN_OK;
+}
+
+/* ---- pruning ---- */
+
+/* Whether element i of a group is one of its two largest, ties to the lower index. */
+static bool is_kept(const uint32_t magnitude[SPARSE24_GROUP], size_t i)
+{
+    unsigned ahead = 0;
+    for (size_t j = 0; j < SPARSE24_GROUP; j++)
+        ahead += magnitude[j] > magnitude[i] || (magnitude[j] == magnitude[i] && j < i);
+    return ahead < SPARSE24_KEPT;
+}
+
+static void prune_group(ptxgen_sparse24_type type, const void *dense, void *pruned, size_t first)
+{
+    uint32_t bits[SPARSE24_GROUP], magnitude[SPARSE24_GROUP];
+    for (size_t i = 0; i < SPARSE24_GROUP; i++) {
+        bits[i] = sparse24_bits(type, dense, first + i);
+        magnitude[i] = sparse24_magnitude(type, bits[i]);
+    }
+    for (size_t i = 0; i < SPARSE24_GROUP; i++)
+        sparse24_put_bits(type, pruned, first + i, is_kept(magnitude, i) ? bits[i] : 0);
+}
+
+ptxgen_status ptxgen_sparse24_prune(const ptxgen_sparse24_shape *shape, ptxgen_const_span dense,
+                                    ptxgen_span pruned, ptxgen_error *err)
+{
+    size_t bytes;
+    ptxgen_status status = ptxgen_sparse24_dense_bytes(shape, &bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const struct sparse24_array arrays[] = {{"dense", dense.data, dense.bytes, bytes},
+                                            {"pruned", pruned.data, pruned.bytes, bytes}};
+    status = sparse24_check_arrays(arrays, 2, err);
+    for (size_t i = 0; status == PTXGEN_OK && i < shape->n * shape->k; i += SPARSE24_GROUP)
+        prune_group(shape->type, dense.data, pruned.data, i);
+    return status;
 }
