@@ -60,7 +60,7 @@ static float f32_of_bits(uint32_t bits)
     return value;
 }
 
-static inline float widen_f16(uint16_t bits)
+float ptxgen_f16_to_f32(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
     uint32_t exponent = bits >> 10 & 0x1F;
@@ -73,19 +73,9 @@ static inline float widen_f16(uint16_t bits)
     return f32_of_bits(sign | widened << 23 | fraction << 13);
 }
 
-static inline float widen_bf16(uint16_t bits)
-{
-    return f32_of_bits((uint32_t)bits << 16);
-}
-
-float ptxgen_f16_to_f32(uint16_t bits)
-{
-    return widen_f16(bits);
-}
-
 float ptxgen_bf16_to_f32(uint16_t bits)
 {
-    return widen_bf16(bits);
+    return f32_of_bits((uint32_t)bits << 16);
 }
 
 uint16_t ptxgen_f64_to_f16(double value)
@@ -94,17 +84,6 @@ uint16_t ptxgen_f64_to_f16(double value)
 }
 
 uint16_t ptxgen_f64_to_bf16(double value)
-{
-    return from_f64(&bf16, value);
-}
-
-/* f32 widens to f64 exactly, so these round once too. */
-uint16_t ptxgen_f32_to_f16(float value)
-{
-    return from_f64(&f16, value);
-}
-
-uint16_t ptxgen_f32_to_bf16(float value)
 {
     return from_f64(&bf16, value);
 }
@@ -132,7 +111,7 @@ static inline __attribute__((always_inline)) double load(ptxgen_element type, co
         return wide;
     default:
         memcpy(&bits, (const char *)array + index * sizeof bits, sizeof bits);
-        return type == PTXGEN_F16 ? widen_f16(bits) : widen_bf16(bits);
+        return type == PTXGEN_F16 ? ptxgen_f16_to_f32(bits) : ptxgen_bf16_to_f32(bits);
     }
 }
 

@@ -15,8 +15,6 @@
 
 float ptxgen_f16_to_f32(uint16_t bits);
 float ptxgen_bf16_to_f32(uint16_t bits);
-uint16_t ptxgen_f32_to_f16(float value);
-uint16_t ptxgen_f32_to_bf16(float value);
 uint16_t ptxgen_f64_to_f16(double value);
 uint16_t ptxgen_f64_to_bf16(double value);
 

@@ -55,7 +55,7 @@ struct linear_sum {
 struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude,
                                      const struct walk *walk, double floor);
 
-/** The error of the activations of gemm/activation.h, relative to |v|. */
+/** The error of the activations of gemm/activation.c, relative to |v|. */
 static inline double linear_activation_error(ptxgen_activation activation)
 {
     bool is_curved = activation > PTXGEN_ACTIVATION_NONE && activation < PTXGEN_ACTIVATION_RELU;

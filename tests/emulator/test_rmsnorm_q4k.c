@@ -180,7 +180,7 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
     assert_int_equal(ptxgen_q4k_row_bytes(k, &row_bytes, &err), PTXGEN_OK);
     uint8_t *weights = malloc(row_bytes * N);
     for (uint32_t i = 0; i < k; i++) {
-        x[off + i] = ptxgen_f32_to_f16(next_value(&seed));
+        x[off + i] = ptxgen_f64_to_f16(next_value(&seed));
         gamma[off + i] = 1 + next_value(&seed);
     }
     for (uint32_t n = 0; n < N; n++) {

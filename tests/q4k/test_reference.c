@@ -452,8 +452,8 @@ static void cancelling_scale_and_min_parts_stay_within_the_bound(void **state)
         struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 200 + seed);
         struct random r = {seed};
         for (int b = 0; b < N * K / 256; b++) {
-            struct q4k_block block = {.d = ptxgen_f32_to_f16(0.25f), .dmin = 0};
-            block.dmin = ptxgen_f32_to_f16(7 * 0.25f + (float)(1e-3 * random_uniform(&r)));
+            struct q4k_block block = {.d = ptxgen_f64_to_f16(0.25f), .dmin = 0};
+            block.dmin = ptxgen_f64_to_f16(7 * 0.25f + (float)(1e-3 * random_uniform(&r)));
             memset(block.scale, 63, sizeof block.scale);
             memset(block.min, 63, sizeof block.min);
             memset(block.code, 7, sizeof block.code);

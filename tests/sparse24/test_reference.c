@@ -258,7 +258,7 @@ static double kernel(const struct test_case *c, size_t m, size_t n, struct style
         float *acc = &partial[term++ % style.threads];
         *acc = style.fused ? fmaf(w, x, *acc) : *acc + w * x;
         if (style.half_adds)
-            *acc = ptxgen_f16_to_f32(ptxgen_f32_to_f16(*acc));
+            *acc = ptxgen_f16_to_f32(ptxgen_f64_to_f16(*acc));
     }
     for (unsigned half = style.threads / 2; half > 0; half /= 2)
         for (unsigned i = 0; i < half; i++)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sparse24_form_names[SPARSE24_FORMS + 1] = {"bytes",   "nibbles", "bitmask",
-                                                             "cutlass", "dense",   NULL};
+static const char *const form_names[SPARSE24_FORMS + 1] = {"bytes",   "nibbles", "bitmask",
+                                                           "cutlass", "dense",   NULL};
 
 static const struct {
     const char *values, *metadata;
@@ -69,7 +69,7 @@ ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *
     return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
                        "the file has no weight %s%s%s (a weight PREFIX has PREFIX.sparse and "
                        "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)",
-                       prefix, form < 0 ? "" : " as ", form < 0 ? "" : sparse24_form_names[form]);
+                       prefix, form < 0 ? "" : " as ", form < 0 ? "" : form_names[form]);
 }
 
 bool sparse24_layer_has(const char *suffix)
@@ -125,9 +125,30 @@ ptxgen_status sparse24_layer_convert(const struct sparse24_layer *l, bool prune,
                                    metadata, err);
 }
 
-ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_shape *shape,
-                                     int form, struct layer_tensors *t, ptxgen_error *err)
+/* ---- conversions ---- */
+
+/* Of weights that nobody names, dense ones are converted only where --from says so. */
+static bool is_layer(const struct conversion *c, const char *prefix, const char *suffix)
 {
+    const struct sparse24_convert_options *o = c->request->options;
+    struct sparse24_layer found;
+    (void)suffix;
+    return sparse24_layer_find(c->store, prefix, o->from, &found, NULL) == PTXGEN_OK &&
+           (found.form != SPARSE24_DENSE || o->from == SPARSE24_DENSE);
+}
+
+static ptxgen_status find(const struct conversion *c, const char *prefix, void *layer,
+                          ptxgen_error *err)
+{
+    const struct sparse24_convert_options *o = c->request->options;
+    return sparse24_layer_find(c->store, prefix, o->from, layer, err);
+}
+
+static ptxgen_status lay_out(const struct convert_request *r, const char *prefix, const void *layer,
+                             struct layer_tensors *t, ptxgen_error *err)
+{
+    const ptxgen_sparse24_shape *shape = &((const struct sparse24_layer *)layer)->shape;
+    const int form = r->to;
     bool dense = form == SPARSE24_DENSE;
     size_t values, metadata = 0; /* bytes */
     ptxgen_status status = ptxgen_sparse24_dense_bytes(shape, &values, err);
@@ -151,3 +172,29 @@ ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_s
         layer_tensors_add(t, SPARSE24_SHAPE, prefix, shape_suffix, TENSOR_I64, 1, 2, 0);
     return PTXGEN_OK;
 }
+
+static ptxgen_status fill(const struct convert_request *r, const void *layer,
+                          const struct layer_tensors *t, ptxgen_error *err)
+{
+    const struct sparse24_layer *l = layer;
+    const struct sparse24_convert_options *o = r->options;
+    const int64_t shape[2] = {(int64_t)l->shape.n, (int64_t)l->shape.k};
+    const ptxgen_span values = {t->data[SPARSE24_VALUES], t->items[SPARSE24_VALUES].bytes};
+    const ptxgen_span metadata = {t->data[SPARSE24_METADATA], t->items[SPARSE24_METADATA].bytes};
+    if (t->data[SPARSE24_SHAPE])
+        memcpy(t->data[SPARSE24_SHAPE], shape, sizeof shape);
+    return sparse24_layer_convert(l, o->prune, r->to, values, metadata, err);
+}
+
+const struct layer_kind sparse24_layers = {
+    .noun = "weight",
+    .none = "compressed 2:4 weight; --layer names a dense one",
+    .forms = form_names,
+    .layer_bytes = sizeof(struct sparse24_layer),
+    .has_plain = true,
+    .is_suffix = sparse24_layer_has,
+    .is_layer = is_layer,
+    .find = find,
+    .lay_out = lay_out,
+    .fill = fill,
+};

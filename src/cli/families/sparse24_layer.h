@@ -19,9 +19,6 @@
 
 /** Forms are those of ptxgen_sparse24_form, and then this one. */
 enum { SPARSE24_DENSE = PTXGEN_SPARSE24_CUTLASS + 1, SPARSE24_FORMS };
-/** Their names, NULL-terminated. */
-extern const char *const sparse24_form_names[SPARSE24_FORMS + 1];
-
 /** Its tensors; a dense weight has values alone, and only a bitmask a shape. */
 enum { SPARSE24_VALUES, SPARSE24_METADATA, SPARSE24_SHAPE, SPARSE24_TENSORS };
 
@@ -45,8 +42,13 @@ bool sparse24_layer_has(const char *suffix);
  */
 ptxgen_status sparse24_layer_convert(const struct sparse24_layer *layer, bool prune, int form,
                                      ptxgen_span values, ptxgen_span metadata, ptxgen_error *err);
-/** Lists the tensors of a weight in a form. */
-ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_shape *shape,
-                                     int form, struct layer_tensors *tensors, ptxgen_error *err);
+
+/** Conversions of such weights, to these forms. */
+extern const struct layer_kind sparse24_layers;
+/** The options of its requests. */
+struct sparse24_convert_options {
+    int from;   /**< the form of the input; -1: the first that there is */
+    bool prune; /**< a dense weight need not be 2:4 sparse */
+};
 
 #endif

@@ -20,33 +20,23 @@
 
 #include "../gemm/wgmma.h"
 
-/* ---- parameters ---- */
-
-static bool is_used(const ptxgen_dense_spec *s, int param)
-{
-    switch (param) {
-    case DENSE_BIAS: return s->bias;
-    case DENSE_RESIDUAL:
-    case DENSE_RESIDUAL_STRIDE: return s->residual;
-    default: return true;
-    }
-}
-
 void dense_load_params(struct dense_product *q)
 {
-    static const char *const names[DENSE_M] = {[DENSE_X] = "x",
-                                               [DENSE_W] = "w",
-                                               [DENSE_BIAS] = "bias",
-                                               [DENSE_RESIDUAL] = "residual",
-                                               [DENSE_Y] = "y",
-                                               [DENSE_WORKSPACE] = "workspace",
-                                               [DENSE_X_STRIDE] = "x_stride",
-                                               [DENSE_W_STRIDE] = "w_stride",
-                                               [DENSE_RESIDUAL_STRIDE] = "residual_stride",
-                                               [DENSE_Y_STRIDE] = "y_stride"};
+    const ptxgen_dense_spec *s = q->spec;
+    const struct gemm_param params[DENSE_M] = {
+        [DENSE_X] = {"x", true},
+        [DENSE_W] = {"w", true},
+        [DENSE_BIAS] = {"bias", s->bias},
+        [DENSE_RESIDUAL] = {"residual", s->residual},
+        [DENSE_Y] = {"y", true},
+        [DENSE_WORKSPACE] = {"workspace", true},
+        [DENSE_X_STRIDE] = {"x_stride", true},
+        [DENSE_W_STRIDE] = {"w_stride", true},
+        [DENSE_RESIDUAL_STRIDE] = {"residual_stride", s->residual},
+        [DENSE_Y_STRIDE] = {"y_stride", true},
+    };
     ptx_kernel *k = q->g.k;
-    for (int i = 0; i < DENSE_M; i++)
-        q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
+    gemm_params_u64(k, params, DENSE_M, q->address);
     q->g.m = ptx_param_u32(k, "m");
     gemm_division_begin(k, dense_own_stages(q->spec, q->v), &q->g.division);
 }
@@ -250,12 +240,6 @@ static void begin_consumer(struct gemm *g)
     dense_first_operands(q, g->pipeline.read);
 }
 
-static void clear(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    dense_clear(dense_of(g));
-}
-
 static ptx_u32 next_in_pipeline(void *user)
 {
     struct gemm *g = user;
@@ -273,7 +257,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
 
 static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
-                                             .clear = clear,
+                                             .clear = dense_clear,
                                              .multiply = multiply,
                                              .epilogue = gemm_epilogue};
 

@@ -95,10 +95,11 @@ extern const struct gemm_ops dense_in_turn_ops; /* in_turn.c */
 
 /* ---- multiply.c ---- */
 
+void dense_declare_sums(struct dense_product *q);
+void dense_clear(struct gemm *g, const struct gemm_part *part); /* of every way to multiply */
 void dense_operands_begin(struct dense_product *q);
 /* Loads the operands of the first mma step of the stage at `slot`. */
 void dense_first_operands(struct dense_product *q, ptx_u32 slot);
-void dense_clear(struct dense_product *q);
 /* What is emitted between the mma steps of a stage. */
 struct dense_between {
     void (*middle)(void *user);  /* with bulk copies: after half of the steps */

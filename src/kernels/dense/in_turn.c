@@ -80,12 +80,6 @@ static void begin_consumer(struct gemm *g)
     dense_first_operands(q, g->read.slot);
 }
 
-static void clear(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    dense_clear(dense_of(g));
-}
-
 static void multiply(struct gemm *g, const struct gemm_part *part)
 {
     (void)part;
@@ -96,7 +90,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
 
 const struct gemm_ops dense_in_turn_ops = {.begin = dense_begin_bulk,
                                            .begin_consumer = begin_consumer,
-                                           .clear = clear,
+                                           .clear = dense_clear,
                                            .multiply = multiply,
                                            .epilogue = gemm_epilogue,
                                            .end = dense_end_bulk};

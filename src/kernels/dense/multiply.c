@@ -29,6 +29,24 @@ static uint32_t text_steps(const struct dense_product *q)
 
 /* ---- operands ---- */
 
+void dense_declare_sums(struct dense_product *q)
+{
+    for (uint32_t t = 0; t < dense_tiles(q); t++)
+        for (uint32_t j = 0; j < dense_row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[t][j][r] = ptx_mov_f32(q->g.k, F32(0));
+}
+
+void dense_clear(struct gemm *g, const struct gemm_part *part)
+{
+    struct dense_product *q = dense_of(g);
+    (void)part;
+    for (uint32_t t = 0; t < dense_tiles(q); t++)
+        for (uint32_t j = 0; j < dense_row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                ptx_mov_f32_to(g->k, q->acc[t][j][r], F32(0));
+}
+
 void dense_operands_begin(struct dense_product *q)
 {
     struct dense_operands *o = &q->operands;
@@ -42,10 +60,7 @@ void dense_operands_begin(struct dense_product *q)
     gemm_new_registers(q->g.k, &o->x_lane, 1);
     gemm_new_registers(q->g.k, &o->w_step, 1);
     gemm_new_registers(q->g.k, &o->x_step, 1);
-    for (uint32_t t = 0; t < dense_tiles(q); t++)
-        for (uint32_t j = 0; j < dense_row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_f32(q->g.k, F32(0));
+    dense_declare_sums(q);
 }
 
 /* Sets the lane's addresses for the stage at `slot`. */
@@ -103,14 +118,6 @@ void dense_first_operands(struct dense_product *q, ptx_u32 slot)
     turn_to_stage(q, slot);
     for (uint32_t l = 0; l < loads(q); l++)
         load(q, 0, l);
-}
-
-void dense_clear(struct dense_product *q)
-{
-    for (uint32_t t = 0; t < dense_tiles(q); t++)
-        for (uint32_t j = 0; j < dense_row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                ptx_mov_f32_to(q->g.k, q->acc[t][j][r], F32(0));
 }
 
 /* ---- products ---- */

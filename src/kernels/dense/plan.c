@@ -3,8 +3,6 @@
 
 #include "../gemm/ring.h"
 
-#include <stdio.h>
-
 enum {
     MOST_ROWS = 128,
     MOST_BULK_ROWS = 256,
@@ -263,11 +261,8 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
 {
     const char *pairs = v->cluster > 1 ? "; two CTAs share their tokens" : "";
     (void)of, (void)m;
-    snprintf(text, size,
-             "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, %u stages, "
-             "%s%s",
-             v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages, gemm_name_kind(v),
-             v->split > 1 ? "; two CTAs divide K" : pairs);
+    gemm_describe_tile(v, gemm_name_kind(v), v->split > 1 ? "; two CTAs divide K" : pairs, text,
+                       size);
 }
 
 const struct gemm_planner dense_planner = {
@@ -303,27 +298,21 @@ GEMM_LAUNCHES(dense, dense_planner)
 
 const char *ptxgen_dense_entry(const ptxgen_tile *variant)
 {
-    enum { WIDTHS = 5 };
-    static const char *const mma[WIDTHS] = {"dense_m16", "dense_m32", "dense_m64", "dense_m128"};
-    static const char *const wgmma[WIDTHS][3] = {
-        {"dense_wgmma_m16", "dense_wgmma_pair_m16", "dense_wgmma_split_m16"},
-        {"dense_wgmma_m32", "dense_wgmma_pair_m32", "dense_wgmma_split_m32"},
-        {"dense_wgmma_m64", "dense_wgmma_pair_m64", "dense_wgmma_split_m64"},
-        {"dense_wgmma_m128", "dense_wgmma_pair_m128", "dense_wgmma_split_m128"},
-        {"dense_wgmma_m256", "dense_wgmma_pair_m256", "dense_wgmma_split_m256"}};
-    static const char *const bulk[WIDTHS][2] = {{"dense_bulk_m16", "dense_bulk_pair_m16"},
-                                                {"dense_bulk_m32", "dense_bulk_pair_m32"},
-                                                {"dense_bulk_m64", "dense_bulk_pair_m64"},
-                                                {"dense_bulk_m128", "dense_bulk_pair_m128"},
-                                                {"dense_bulk_m256", "dense_bulk_pair_m256"}};
+    enum { MMA, WGMMA, WGMMA_PAIR, WGMMA_SPLIT, BULK, BULK_PAIR };
+    static const char *const names[][GEMM_WIDTHS] = {
+        [MMA] = GEMM_NAMES("dense_m"),
+        [WGMMA] = GEMM_NAMES("dense_wgmma_m"),
+        [WGMMA_PAIR] = GEMM_NAMES("dense_wgmma_pair_m"),
+        [WGMMA_SPLIT] = GEMM_NAMES("dense_wgmma_split_m"),
+        [BULK] = GEMM_NAMES("dense_bulk_m"),
+        [BULK_PAIR] = GEMM_NAMES("dense_bulk_pair_m"),
+    };
     if (!variant)
         return NULL;
-    uint32_t i = 0, pair = variant->cluster > 1 ? 1 : 0;
-    while (i + 1 < WIDTHS && 16u << i < variant->tile_m)
-        i++;
-    switch (variant->kind) {
-    case PTXGEN_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
-    case PTXGEN_BULK: return bulk[i][pair];
-    default: return mma[i];
-    }
+    uint32_t way = MMA, pair = variant->cluster > 1;
+    if (variant->kind == PTXGEN_BULK)
+        way = pair ? BULK_PAIR : BULK;
+    else if (variant->kind == PTXGEN_WGMMA)
+        way = pair ? WGMMA_PAIR : variant->split > 1 ? WGMMA_SPLIT : WGMMA;
+    return names[way][gemm_width(variant)];
 }

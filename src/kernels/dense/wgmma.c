@@ -87,12 +87,6 @@ static void drain(struct gemm *g)
     gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
 }
 
-static void clear(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    dense_clear(dense_of(g));
-}
-
 /* Each warpgroup has rows of w of its own, and all of x. */
 static void begin_consumer(struct gemm *g)
 {
@@ -107,10 +101,7 @@ static void begin_consumer(struct gemm *g)
     q->along_m = q->along_k = U32(0);
     uint32_t bytes = tiles * GEMM_WARPGROUP_WARPS * DENSE_TILE * DENSE_BLOCK_BYTES;
     q->w_at = ptx_mad_lo_u32(k, group, U32(bytes), U32(dense_stage_x_bytes(q)));
-    for (uint32_t t = 0; t < tiles; t++)
-        for (uint32_t j = 0; j < dense_row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
+    dense_declare_sums(q);
     ptx_u32 stages = gemm_begin_reading(g);
     q->accumulate = ptx_setp_eq_u32(k, stages, stages);
     dense_begin_output(q);
@@ -128,7 +119,7 @@ static void produce(struct gemm *g)
 
 const struct gemm_ops dense_wgmma_ops = {.begin = dense_begin_bulk,
                                          .begin_consumer = begin_consumer,
-                                         .clear = clear,
+                                         .clear = dense_clear,
                                          .multiply = multiply,
                                          .drain = drain,
                                          .epilogue = gemm_epilogue,

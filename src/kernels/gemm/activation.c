@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "activation.h"
+#include "epilogue.h"
 
 /* v / (1 + 2^power) */
 static ptx_f32 gate(ptx_kernel *k, ptx_f32 v, ptx_f32 power)
@@ -9,13 +9,16 @@ static ptx_f32 gate(ptx_kernel *k, ptx_f32 v, ptx_f32 power)
     return ptx_div_full_f32(k, v, denominator);
 }
 
-ptx_f32 gemm_silu(ptx_kernel *k, ptx_f32 v)
+/* v / (1 + e^−v) */
+static ptx_f32 silu(ptx_kernel *k, ptx_f32 v)
 {
     return gate(k, v, ptx_mul_f32(k, v, F32(-1.44269504f)));
 }
 
-/* (1 + tanh(u))/2 = 1 / (1 + e^−2u) */
-ptx_f32 gemm_gelu_tanh(ptx_kernel *k, ptx_f32 v)
+/*
+ * v/2·(1 + tanh(u)) with u = √(2/π)·(v + 0.044715·v³); (1 + tanh(u))/2 = 1 / (1 + e^−2u).
+ */
+static ptx_f32 gelu_tanh(ptx_kernel *k, ptx_f32 v)
 {
     ptx_f32 square = ptx_mul_f32(k, v, v);
     ptx_f32 slope = ptx_fma_f32(k, square, F32(-0.102943240f), F32(-2.30220819f));
@@ -23,11 +26,11 @@ ptx_f32 gemm_gelu_tanh(ptx_kernel *k, ptx_f32 v)
 }
 
 /*
- * For x ≥ 0, erf(x) = 1 − (a₁t + … + a₅t⁵)·e^−x² with t = 1/(1 + px); the error of this
- * approximation is at most 1.5e-7 (Abramowitz and Stegun, Handbook of Mathematical Functions,
- * 7.1.26).
+ * v/2·(1 + erf(v/√2)). For x ≥ 0, erf(x) = 1 − (a₁t + … + a₅t⁵)·e^−x² with t = 1/(1 + px); the
+ * error of this approximation is at most 1.5e-7 (Abramowitz and Stegun, Handbook of Mathematical
+ * Functions, 7.1.26).
  */
-ptx_f32 gemm_gelu(ptx_kernel *k, ptx_f32 v)
+static ptx_f32 gelu(ptx_kernel *k, ptx_f32 v)
 {
     static const float a[] = {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f,
                               1.061405429f};
@@ -50,7 +53,8 @@ ptx_f32 gemm_gelu(ptx_kernel *k, ptx_f32 v)
     return ptx_mul_f32(k, v, share);
 }
 
-ptx_f32 gemm_relu(ptx_kernel *k, ptx_f32 v)
+/* max(v, 0); a NaN stays a NaN. */
+static ptx_f32 relu(ptx_kernel *k, ptx_f32 v)
 {
     ptx_pred negative = ptx_setp_lt_f32(k, v, F32(0));
     return ptx_selp_f32(k, F32(0), v, negative);
@@ -59,10 +63,10 @@ ptx_f32 gemm_relu(ptx_kernel *k, ptx_f32 v)
 ptx_f32 gemm_activate(ptx_kernel *k, ptxgen_activation activation, ptx_f32 v)
 {
     switch (activation) {
-    case PTXGEN_ACTIVATION_SILU: return gemm_silu(k, v);
-    case PTXGEN_ACTIVATION_GELU: return gemm_gelu(k, v);
-    case PTXGEN_ACTIVATION_GELU_TANH: return gemm_gelu_tanh(k, v);
-    case PTXGEN_ACTIVATION_RELU: return gemm_relu(k, v);
+    case PTXGEN_ACTIVATION_SILU: return silu(k, v);
+    case PTXGEN_ACTIVATION_GELU: return gelu(k, v);
+    case PTXGEN_ACTIVATION_GELU_TANH: return gelu_tanh(k, v);
+    case PTXGEN_ACTIVATION_RELU: return relu(k, v);
     default: return v;
     }
 }

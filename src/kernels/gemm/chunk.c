@@ -26,13 +26,6 @@ static void widen_pair(ptx_kernel *k, const struct gemm_chunk *c, ptx_u32 pair, 
             ptx_cvt_f32_f16_to(k, to[i], ptx_u16_as_f16(halves[i]));
 }
 
-static ptx_u32 narrow_pair(ptx_kernel *k, const struct gemm_chunk *c, ptx_f32 low, ptx_f32 high)
-{
-    if (c->bf16)
-        return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, high, low));
-    return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, high, low));
-}
-
 /* ---- a chunk in words of 32 bits ---- */
 
 enum { FULL = 4 /* words of the widest access */ };
@@ -162,7 +155,7 @@ void gemm_chunk_round(ptx_kernel *k, const struct gemm_chunk *c, const ptx_f32 v
 {
     for (uint32_t i = 0; i < count_words(c); i++)
         words[i] = c->f32 ? ptx_f32_as_u32(values[i])
-                          : narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
+                          : gemm_narrow_pair(k, c->bf16, values[2 * i], values[2 * i + 1]);
 }
 
 void gemm_chunk_store(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 to,

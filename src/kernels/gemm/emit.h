@@ -21,6 +21,16 @@
  * parameters, so that one array of arguments launches any of them.
  */
 ptx_u64 gemm_param_u64(ptx_kernel *k, const char *name, bool used);
+/* The parameters of a family, which are all addresses and strides. */
+struct gemm_param {
+    const char *name;
+    bool used; /* by the entries of this spec */
+};
+void gemm_params_u64(ptx_kernel *k, const struct gemm_param *params, uint32_t count, ptx_u64 *to);
+/* Adds to a sum in an untyped register, which holds an s32 or an f32. */
+void gemm_add_to(ptx_kernel *k, bool integer, ptx_u32 sum, ptx_u32 more);
+/* Rounds two f32 to f16 or bf16, the lower half first. */
+ptx_u32 gemm_narrow_pair(ptx_kernel *k, bool bf16, ptx_f32 low, ptx_f32 high);
 /* Fills `registers` with `count` new registers that hold 0 and may be written repeatedly. */
 void gemm_new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count);
 

@@ -5,7 +5,7 @@
  *     a part without the tile's last stage     accumulators ─▶ workspace, publish flag (fixup.h)
  *     a part with the last stage
  *       fix-up          accumulators += those of the CTAs with earlier parts
- *       for each pass   accumulators ─▶ staging in shared memory (sums.h, or rounded: halves.h)
+ *       for each pass   accumulators ─▶ staging in shared memory (sums.h), perhaps rounded
  *                       barrier
  *         for each chunk of a row of y:
  *                       sums of the warps along K and of the CTAs of a cluster, SwiGLU's pairs,
@@ -19,12 +19,12 @@
 #ifndef PTXGEN_KERNELS_GEMM_EPILOGUE_H
 #define PTXGEN_KERNELS_GEMM_EPILOGUE_H
 
-#include "activation.h"
-#include "bulk_fixup.h"
 #include "chunk.h"
 #include "entry.h"
 #include "exchange.h"
-#include "halves.h"
+#include "fixup.h"
+
+#include <ptxgen/types.h>
 
 /* A chunk of y, with its row and column in y. */
 struct gemm_epilogue_place {
@@ -88,7 +88,7 @@ struct gemm_epilogue {
     ptx_u32 rows;                             /* of y, from the tile's first on */
     ptx_u32 pass_row; /* first row of the pass in the tile; with sums.wm, of a warp's rows */
     struct gemm_chunk chunk;
-    bool rounds; /* accumulators are rounded before they are staged (halves.h) */
+    bool rounds; /* accumulators are rounded before they are staged (sums.h) */
     struct gemm_halves halves;
 };
 
@@ -100,6 +100,10 @@ void gemm_epilogue_locate(struct gemm_epilogue *o, ptx_u32 tile);
  * of the tile's sums between them, and read each other's shared memory.
  */
 void gemm_epilogue(struct gemm *g, struct gemm_part *part);
+/*
+ * Applies an activation to an f32; the result differs from the exact one by less than 2⁻²⁰·|v|.
+ */
+ptx_f32 gemm_activate(ptx_kernel *k, ptxgen_activation activation, ptx_f32 v);
 /* After the last tile: waits until no other CTA reads the sums of this CTA. */
 void gemm_epilogue_leave(struct gemm *g);
 

@@ -77,13 +77,8 @@ static void add(ptx_kernel *k, const struct gemm_exchange *x, const ptx_u32 own[
 {
     ptx_u32 more[4];
     ptx_ld_shared_v4_u32(k, more, from, offset);
-    for (int r = 0; r < 4; r++) {
-        ptx_f32 sum = ptx_u32_as_f32(own[r]), addend = ptx_u32_as_f32(more[r]);
-        if (x->integer)
-            ptx_add_u32_to(k, own[r], own[r], more[r]);
-        else
-            ptx_add_f32_to(k, sum, sum, addend);
-    }
+    for (int r = 0; r < 4; r++)
+        gemm_add_to(k, x->integer, own[r], more[r]);
 }
 
 /*

@@ -304,22 +304,28 @@ ptxgen_status gemm_ctas(const struct gemm_planner *p, const void *plan, uint64_t
     return status;
 }
 
+void gemm_describe_tile(const ptxgen_tile *v, const char *kind, const char *more, char *text,
+                        size_t size)
+{
+    snprintf(text, size,
+             "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, %u stages, "
+             "%s%s",
+             v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages, kind, more);
+}
+
 void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, char *text,
                   size_t size)
 {
     const ptxgen_tile *tile = gemm_choose(p, plan, m);
     if (tile)
         p->describe(plan, tile, m, text, size);
-    else if (!p->is_plan(plan))
-        snprintf(text, size, "no launch: there is no plan");
-    else if (!m)
-        snprintf(text, size, "no launch: there are no tokens");
+    else if (!p->is_plan(plan) || !m)
+        plan_explains_none(p->is_plan(plan), m, false, 0, text, size);
     else if (is_served(p, plan, m))
         snprintf(text, size, "no launch: no variant serves %llu tokens", (unsigned long long)m);
     else if (p->min_m)
         snprintf(text, size, "no launch: %llu tokens are outside the plan's %u ... %u",
                  (unsigned long long)m, number_at(plan, p->min_m), number_at(plan, p->max_m));
     else
-        snprintf(text, size, "no launch: %llu tokens are above the plan's %u",
-                 (unsigned long long)m, number_at(plan, p->max_m));
+        plan_explains_none(true, m, false, number_at(plan, p->max_m), text, size);
 }

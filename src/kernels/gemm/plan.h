@@ -148,6 +148,10 @@ ptxgen_status gemm_find_launch(const struct gemm_planner *p, const void *plan, u
                                const ptxgen_tile **tile, struct gemm_launch *launch,
                                ptxgen_error *err);
 
+/* One sentence about a tile: its sizes, its warps, how it is multiplied, and what else there is. */
+void gemm_describe_tile(const ptxgen_tile *tile, const char *kind, const char *more, char *text,
+                        size_t size);
+
 /* ---- what public functions are made of ---- */
 
 ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,

@@ -9,6 +9,28 @@ ptx_u64 gemm_param_u64(ptx_kernel *k, const char *name, bool used)
     return U64(0);
 }
 
+void gemm_params_u64(ptx_kernel *k, const struct gemm_param *params, uint32_t count, ptx_u64 *to)
+{
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = gemm_param_u64(k, params[i].name, params[i].used);
+}
+
+void gemm_add_to(ptx_kernel *k, bool integer, ptx_u32 sum, ptx_u32 more)
+{
+    ptx_f32 f32_sum = ptx_u32_as_f32(sum), f32_more = ptx_u32_as_f32(more);
+    if (integer)
+        ptx_add_u32_to(k, sum, sum, more);
+    else
+        ptx_add_f32_to(k, f32_sum, f32_sum, f32_more);
+}
+
+ptx_u32 gemm_narrow_pair(ptx_kernel *k, bool bf16, ptx_f32 low, ptx_f32 high)
+{
+    if (bf16)
+        return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, high, low));
+    return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, high, low));
+}
+
 void gemm_new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)

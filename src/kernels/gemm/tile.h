@@ -27,6 +27,19 @@ static inline const char *gemm_name_kind(const ptxgen_tile *v)
                                         [PTXGEN_BULK] = "mma.sync with copies in bulk"};
     return names[v->kind];
 }
+/* Names of entries, which end with their tokens, and the place of a tile's name among them. */
+#define GEMM_NAMES(prefix)                                                                         \
+    {                                                                                              \
+        prefix "8", prefix "16", prefix "32", prefix "64", prefix "128", prefix "256"              \
+    }
+enum { GEMM_WIDTHS = 6 };
+static inline uint32_t gemm_width(const ptxgen_tile *v)
+{
+    uint32_t i = 0;
+    while (i + 1 < GEMM_WIDTHS && 8u << i < v->tile_m)
+        i++;
+    return i;
+}
 /* Threads of a CTA that multiply. */
 static inline uint32_t gemm_tile_threads(const ptxgen_tile *v)
 {

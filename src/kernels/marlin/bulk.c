@@ -18,7 +18,7 @@
  *
  * Where tiles are fewer than multiprocessors, the two CTAs of a cluster divide a tile's K and
  * exchange partial sums (exchange.h); where tiles are divided otherwise, the fix-up goes through
- * the ring (bulk_fixup.h). Measurements and rejected designs are in docs/notes/marlin.md.
+ * the ring (fixup.h). Measurements and rejected designs are in docs/notes/marlin.md.
  */
 #include "../policy.h"
 #include "bulk.h"

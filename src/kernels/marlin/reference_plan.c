@@ -24,7 +24,7 @@ enum {
 
 static const double bf16_unit = 0x1p-30;            /* of dequantised weights (weights.c) */
 static const double cut_of_code = 0x1p10 * 0x1p-24; /* 2⁻²⁴ of 1024 units */
-static const double activation_error = 0x1p-20;     /* of gemm/activation.h, relative to |v| */
+static const double activation_error = 0x1p-20;     /* of gemm/activation.c, relative to |v| */
 
 /*
  * mma steps of a group whose sums are scaled; 0 where sums are not scaled or there are no groups.

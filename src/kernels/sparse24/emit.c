@@ -27,36 +27,25 @@
 
 #include "../gemm/wgmma.h"
 
-/* ---- parameters ---- */
-
-static bool is_used(const ptxgen_sparse24_spec *s, int param)
-{
-    switch (param) {
-    case SPARSE24_X_SCALE:
-    case SPARSE24_W_SCALE: return sparse24_is_s8(s);
-    case SPARSE24_BIAS: return s->bias;
-    case SPARSE24_RESIDUAL:
-    case SPARSE24_RESIDUAL_STRIDE: return s->residual;
-    default: return true;
-    }
-}
-
 void sparse24_load_params(struct sparse24_product *q)
 {
-    static const char *const names[SPARSE24_M] = {[SPARSE24_X] = "x",
-                                                  [SPARSE24_W] = "w",
-                                                  [SPARSE24_X_SCALE] = "x_scale",
-                                                  [SPARSE24_W_SCALE] = "w_scale",
-                                                  [SPARSE24_BIAS] = "bias",
-                                                  [SPARSE24_RESIDUAL] = "residual",
-                                                  [SPARSE24_Y] = "y",
-                                                  [SPARSE24_WORKSPACE] = "workspace",
-                                                  [SPARSE24_X_STRIDE] = "x_stride",
-                                                  [SPARSE24_RESIDUAL_STRIDE] = "residual_stride",
-                                                  [SPARSE24_Y_STRIDE] = "y_stride"};
+    const ptxgen_sparse24_spec *s = q->spec;
+    const bool scaled = sparse24_is_s8(s);
+    const struct gemm_param params[SPARSE24_M] = {
+        [SPARSE24_X] = {"x", true},
+        [SPARSE24_W] = {"w", true},
+        [SPARSE24_X_SCALE] = {"x_scale", scaled},
+        [SPARSE24_W_SCALE] = {"w_scale", scaled},
+        [SPARSE24_BIAS] = {"bias", s->bias},
+        [SPARSE24_RESIDUAL] = {"residual", s->residual},
+        [SPARSE24_Y] = {"y", true},
+        [SPARSE24_WORKSPACE] = {"workspace", true},
+        [SPARSE24_X_STRIDE] = {"x_stride", true},
+        [SPARSE24_RESIDUAL_STRIDE] = {"residual_stride", s->residual},
+        [SPARSE24_Y_STRIDE] = {"y_stride", true},
+    };
     ptx_kernel *k = q->g.k;
-    for (int i = 0; i < SPARSE24_M; i++)
-        q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
+    gemm_params_u64(k, params, SPARSE24_M, q->address);
     q->g.m = ptx_param_u32(k, "m");
     gemm_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->g.division);
 }
@@ -191,18 +180,6 @@ static void begin_consumer(struct gemm *g)
     sparse24_first_operands(sparse24_of(g), g->pipeline.read);
 }
 
-static void clear(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    sparse24_clear(sparse24_of(g));
-}
-
-static void multiply(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    sparse24_multiply(sparse24_of(g));
-}
-
 static void epilogue(struct gemm *g, struct gemm_part *part)
 {
     struct sparse24_product *q = sparse24_of(g);
@@ -212,8 +189,8 @@ static void epilogue(struct gemm *g, struct gemm_part *part)
 
 static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
                                              .begin_consumer = begin_consumer,
-                                             .clear = clear,
-                                             .multiply = multiply,
+                                             .clear = sparse24_clear,
+                                             .multiply = sparse24_multiply,
                                              .epilogue = epilogue};
 
 static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v, ptx_module *module)

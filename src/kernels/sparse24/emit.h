@@ -137,11 +137,11 @@ void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j
 void sparse24_operands_begin(struct sparse24_product *q);
 /* Loads the operands of the first mma step of the stage at `slot`. */
 void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot);
-void sparse24_clear(struct sparse24_product *q);
+void sparse24_clear(struct gemm *g, const struct gemm_part *part); /* of both ways to multiply */
 /*
  * Adds the products of the stage in the read slot, and loads the first operands of the next stage.
  */
-void sparse24_multiply(struct sparse24_product *q);
+void sparse24_multiply(struct gemm *g, const struct gemm_part *part);
 
 /* ---- output.c ---- */
 

@@ -85,6 +85,11 @@ static inline uint32_t sparse24_mmas(const ptxgen_sparse24_spec *s)
 {
     return SPARSE24_STEP * sparse24_element(s) / SPARSE24_MMA_BYTES;
 }
+/* mma steps that share a word of metadata. */
+static inline uint32_t sparse24_word_mmas(const ptxgen_sparse24_spec *s)
+{
+    return sparse24_mmas(s) / SPARSE24_WORDS;
+}
 /* Pieces of values in a block; one piece of metadata follows them. */
 static inline uint32_t sparse24_pieces(const ptxgen_sparse24_spec *s)
 {

@@ -10,17 +10,6 @@
  */
 #include "emit.h"
 
-static uint32_t mma_steps(const struct sparse24_product *q)
-{
-    return sparse24_mmas(q->spec);
-}
-
-/* mma steps that share a word of metadata. */
-static uint32_t word_mmas(const struct sparse24_product *q)
-{
-    return mma_steps(q) / SPARSE24_WORDS;
-}
-
 /*
  * mma steps in the text: all of a stage, or with many tokens in 16-bit types those of one word, in
  * a loop, because ptxas takes twice as long for all.
@@ -28,7 +17,7 @@ static uint32_t word_mmas(const struct sparse24_product *q)
 static uint32_t text_steps(const struct sparse24_product *q)
 {
     bool many = sparse24_row_groups(q) >= 8 && !sparse24_is_s8(q->spec);
-    return many ? word_mmas(q) : mma_steps(q);
+    return many ? sparse24_word_mmas(q->spec) : sparse24_mmas(q->spec);
 }
 
 /* ---- operands ---- */
@@ -44,23 +33,19 @@ struct bases {
 static struct bases find_bases(struct sparse24_product *q, ptx_u32 slot, ptx_u32 word)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_m * GEMM_BLOCK_BYTES;
+    uint32_t pieces = sparse24_word_mmas(q->spec) * SPARSE24_TILES,
+             x_bytes = q->v->tile_m * GEMM_BLOCK_BYTES;
     struct bases b = {.x = ptx_mad_lo_u32(k, word, U32(x_bytes), slot)};
     b.weights = ptx_mad_lo_u32(k, word, U32(pieces * SPARSE24_PIECE), slot);
     b.metadata = ptx_mad_lo_u32(k, word, U32(SPARSE24_TILES * 4), slot);
     return b;
 }
 
-static uint32_t warp_tiles(const struct sparse24_product *q)
-{
-    return sparse24_warp_tiles(q->v);
-}
-
 /* The lane's offset in a stage for the first block of the warp's K and the first of its tokens. */
 static ptx_u32 find_x_lane(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t blocks = mma_steps(q) * SPARSE24_MMA_BYTES / GEMM_BLOCK_BYTES;
+    uint32_t blocks = sparse24_mmas(q->spec) * SPARSE24_MMA_BYTES / GEMM_BLOCK_BYTES;
     ptx_u32 lane = gemm_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
     if (q->v->wm == 1)
         return lane;
@@ -73,9 +58,9 @@ void sparse24_operands_begin(struct sparse24_product *q)
     struct sparse24_operands *o = &q->operands;
     for (int i = 0; i < 2; i++)
         gemm_new_registers(q->g.k, o->x[i], 4);
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
         gemm_new_registers(q->g.k, o->a[t], 4);
-    gemm_new_registers(q->g.k, o->metadata, warp_tiles(q));
+    gemm_new_registers(q->g.k, o->metadata, sparse24_warp_tiles(q->v));
 }
 
 /* Issues load p of mma step i: the tokens of group p. */
@@ -91,17 +76,12 @@ static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i
     gemm_operand_load_to(q->g.k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 
-/* Loads operand A of tile t in mma step i. */
-static void load_weights(struct sparse24_product *q, const struct bases *b, uint32_t i, uint32_t t)
-{
-    sparse24_weights_load(q, b->weights, i, t, q->operands.a[t]);
-}
-
 /* Loads the word of metadata that begins with mma step i, if there is one. */
 static void load_metadata(struct sparse24_product *q, const struct bases *b, uint32_t i)
 {
-    if (i % word_mmas(q) == 0)
-        sparse24_metadata_load(q, b->metadata, i / word_mmas(q), q->operands.metadata);
+    if (i % sparse24_word_mmas(q->spec) == 0)
+        sparse24_metadata_load(q, b->metadata, i / sparse24_word_mmas(q->spec),
+                               q->operands.metadata);
 }
 
 void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot)
@@ -109,13 +89,15 @@ void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot)
     const struct bases b = {slot, slot, slot};
     load_x(q, &b, 0, 0);
     load_metadata(q, &b, 0);
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
-        load_weights(q, &b, 0, t);
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
+        sparse24_weights_load(q, b.weights, 0, t, q->operands.a[t]);
 }
 
-void sparse24_clear(struct sparse24_product *q)
+void sparse24_clear(struct gemm *g, const struct gemm_part *part)
 {
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
+    struct sparse24_product *q = sparse24_of(g);
+    (void)part;
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
             gemm_new_registers(q->g.k, q->acc[t][j], 4);
 }
@@ -167,7 +149,7 @@ static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t p, ui
     if (sparse24_is_s8(q->spec))
         mma_s8(q, q->acc[t][p], o->a[t], b, metadata);
     else
-        mma_16(q, q->acc[t][p], o->a[t], b, metadata, (int)(i % word_mmas(q)));
+        mma_16(q, q->acc[t][p], o->a[t], b, metadata, (int)(i % sparse24_word_mmas(q->spec)));
 }
 
 /*
@@ -184,10 +166,10 @@ static void multiply_group(struct sparse24_product *q, const struct bases *prese
         load_x(q, from, following, 0);
     else
         load_x(q, present, i, p + 1);
-    for (uint32_t t = 0; t < warp_tiles(q); t++) {
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++) {
         multiply_tile(q, i, p, t);
         if (last)
-            load_weights(q, from, following, t);
+            sparse24_weights_load(q, from->weights, following, t, q->operands.a[t]);
     }
     if (last)
         load_metadata(q, from, following);
@@ -217,10 +199,12 @@ static void multiply_words(struct sparse24_product *q, ptx_u32 slot)
     }
 }
 
-void sparse24_multiply(struct sparse24_product *q)
+void sparse24_multiply(struct gemm *g, const struct gemm_part *part)
 {
+    struct sparse24_product *q = sparse24_of(g);
+    (void)part;
     ptx_u32 slot = ptx_mov_u32(q->g.k, q->g.pipeline.read);
-    uint32_t steps = mma_steps(q);
+    uint32_t steps = sparse24_mmas(q->spec);
     gemm_pipeline_issue(q->g.k, &q->g.pipeline);
     if (text_steps(q) < steps) {
         multiply_words(q, slot);

@@ -360,14 +360,11 @@ static ptxgen_status check_launch(const ptxgen_tile *v, uint64_t m, uint64_t til
 
 static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
 {
+    char divides[32] = "";
     (void)of, (void)m;
-    int length = snprintf(text, size,
-                          "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, "
-                          "%u stages, %s",
-                          v->tile_m, v->tile_n, v->wm, v->wn, v->wk, v->stages,
-                          gemm_is_wgmma(v) ? "wgmma.sp" : "mma.sp");
-    if (v->cluster > 1 && (size_t)length < size)
-        snprintf(text + length, size - (size_t)length, "; %u CTAs divide K", v->cluster);
+    if (v->cluster > 1)
+        snprintf(divides, sizeof divides, "; %u CTAs divide K", v->cluster);
+    gemm_describe_tile(v, gemm_is_wgmma(v) ? "wgmma.sp" : "mma.sp", divides, text, size);
 }
 
 const struct gemm_planner sparse24_planner = {
@@ -421,17 +418,11 @@ void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char 
 
 const char *ptxgen_sparse24_entry(const ptxgen_tile *variant)
 {
-    static const char *const mma[] = {"sparse24_m8", "sparse24_m16", "sparse24_m32", "sparse24_m64",
-                                      "sparse24_m128"};
-    static const char *const wgmma[] = {"sparse24_wgmma_m8", "sparse24_wgmma_m16",
-                                        "sparse24_wgmma_m32", "sparse24_wgmma_m64",
-                                        "sparse24_wgmma_m128"};
+    static const char *const mma[] = GEMM_NAMES("sparse24_m");
+    static const char *const wgmma[] = GEMM_NAMES("sparse24_wgmma_m");
     if (!variant)
         return NULL;
-    uint32_t i = 0;
-    while (i < 4 && 8u << i < variant->tile_m)
-        i++;
     if (gemm_is_wgmma(variant) && variant->tile_n > 128)
         return "sparse24_wgmma";
-    return gemm_is_wgmma(variant) ? wgmma[i] : mma[i];
+    return (gemm_is_wgmma(variant) ? wgmma : mma)[gemm_width(variant)];
 }

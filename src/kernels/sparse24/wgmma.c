@@ -29,11 +29,6 @@
 
 enum { TILE_STRIPS = GEMM_WARPGROUP / 32 / 2 /* of 64 features */ };
 
-static uint32_t warp_tiles(const struct sparse24_product *q)
-{
-    return sparse24_warp_tiles(q->v);
-}
-
 /*
  * Tile t of the lane is in half warp % 2 of strip 2t + warp / 2 of the warpgroup. Warpgroups along
  * N have features of their own; warpgroups along K have blocks of their own, and their own part of
@@ -42,7 +37,7 @@ static uint32_t warp_tiles(const struct sparse24_product *q)
 static void find_lane(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t block = sparse24_block_bytes(q->spec), tiles = warp_tiles(q);
+    uint32_t block = sparse24_block_bytes(q->spec), tiles = sparse24_warp_tiles(q->v);
     ptx_u32 in_group = ptx_and_b32(k, q->g.at.warp, U32(GEMM_WARPGROUP_WARPS - 1));
     ptx_u32 of_all = ptx_shr_u32(k, q->g.at.warp, U32(2));
     ptx_u32 group = gemm_remainder(k, of_all, q->v->wn / GEMM_WARPGROUP_WARPS);
@@ -63,24 +58,20 @@ static void find_lane(struct sparse24_product *q)
     q->metadata_at = ptx_mad_lo_u32(k, half, U32(4), words);
 }
 
-static uint32_t word_mmas(const struct sparse24_product *q)
-{
-    return sparse24_mmas(q->spec) / SPARSE24_WORDS;
-}
-
 /* Loads the weights and metadata of mma step i of the current stage. */
 static void load_weights(struct sparse24_product *q, uint32_t i)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t tile = TILE_STRIPS * sparse24_strip_stage_bytes(q), word = i / word_mmas(q);
+    uint32_t tile = TILE_STRIPS * sparse24_strip_stage_bytes(q),
+             word = i / sparse24_word_mmas(q->spec);
     ptx_u32 at = ptx_add_u32(k, q->g.read.slot, q->a_at);
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
         ptx_ld_shared_v4_u32_to(k, q->a[i % 2][t], at,
                                 (int)(t * tile + i * SPARSE24_TILES * SPARSE24_PIECE));
-    if (i % word_mmas(q))
+    if (i % sparse24_word_mmas(q->spec))
         return;
     ptx_u32 words = ptx_add_u32(k, q->g.read.slot, q->metadata_at);
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
         ptx_ld_shared_u32_to(k, q->metadata[word][t], words,
                              (int)(t * tile + word * SPARSE24_TILES * 4));
 }
@@ -88,8 +79,8 @@ static void load_weights(struct sparse24_product *q, uint32_t i)
 static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t t, ptx_u64 x)
 {
     ptx_kernel *k = q->g.k;
-    int n = (int)q->v->tile_m, selector = (int)(i % word_mmas(q));
-    const ptx_u32 *a = q->a[i % 2][t], metadata = q->metadata[i / word_mmas(q)][t];
+    int n = (int)q->v->tile_m, selector = (int)(i % sparse24_word_mmas(q->spec));
+    const ptx_u32 *a = q->a[i % 2][t], metadata = q->metadata[i / sparse24_word_mmas(q->spec)][t];
     ptx_f32 f[SPARSE24_ROW_GROUPS * 4];
     ptx_s32 s[SPARSE24_ROW_GROUPS * 4];
     for (int r = 0; r < n / 2; r++) {
@@ -112,7 +103,7 @@ static void multiply_step(struct sparse24_product *q, uint32_t i, ptx_u64 stage)
                      i % BLOCK_STEPS * SPARSE24_MMA_BYTES;
     ptx_u64 x = gemm_wgmma_advance(k, stage, bytes);
     ptx_wgmma_fence(k);
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
         multiply_tile(q, i, t, x);
     ptx_wgmma_commit_group(k);
 }
@@ -154,24 +145,18 @@ static void begin_consumer(struct gemm *g)
     g->at.team = gemm_tile_threads(q->v);
     g->at.barrier = U32(1);
     find_lane(q);
-    for (uint32_t t = 0; t < warp_tiles(q); t++) {
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++) {
         gemm_new_registers(k, q->a[0][t], 4);
         gemm_new_registers(k, q->a[1][t], 4);
     }
     for (uint32_t word = 0; word < SPARSE24_WORDS; word++)
-        gemm_new_registers(k, q->metadata[word], warp_tiles(q));
+        gemm_new_registers(k, q->metadata[word], sparse24_warp_tiles(q->v));
     ptx_u32 stages = gemm_begin_reading(g);
     q->accumulate = ptx_setp_eq_u32(k, stages, stages);
     if (!sparse24_has_few_registers(q->v))
         sparse24_output_begin(q);
     gemm_ring_wait(k, &g->read);
     load_weights(q, 0);
-}
-
-static void clear(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    sparse24_clear(sparse24_of(g));
 }
 
 static void epilogue(struct gemm *g, struct gemm_part *part)
@@ -213,7 +198,7 @@ static void begin(struct gemm *g)
     if (sparse24_exchanges(v)) {
         q->exchange = (struct gemm_exchange){.threads = gemm_tile_threads(v),
                                              .teams = 1,
-                                             .tiles = warp_tiles(q),
+                                             .tiles = sparse24_warp_tiles(q->v),
                                              .row_groups = v->tile_m / 8,
                                              .integer = sparse24_is_s8(q->spec),
                                              .rank = g->rank};
@@ -227,7 +212,7 @@ static void begin(struct gemm *g)
 
 const struct gemm_ops sparse24_wgmma_ops = {.begin = begin,
                                             .begin_consumer = begin_consumer,
-                                            .clear = clear,
+                                            .clear = sparse24_clear,
                                             .multiply = multiply,
                                             .drain = drain,
                                             .epilogue = epilogue,
