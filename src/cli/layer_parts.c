@@ -36,6 +36,17 @@ ptxgen_status layer_require_part(const struct tensor_store *store, const char *p
     return tensor_store_require(store, part_of(prefix, part).name, tensor, err);
 }
 
+ptxgen_status layer_find_floats(const struct tensor_store *store, const char *prefix,
+                                const struct layer_floats *floats,
+                                const struct named_tensor **tensor, ptxgen_error *err)
+{
+    *tensor = layer_part(store, prefix, floats->part);
+    if (*tensor)
+        return tensor_check_floats(*tensor, floats->count, floats->one, err);
+    return floats->required ? layer_require_part(store, prefix, floats->part, tensor, err)
+                            : PTXGEN_OK;
+}
+
 ptxgen_status layer_check_scales(const struct named_tensor *t, bool positive, ptxgen_error *err)
 {
     uint64_t count = t ? tensor_count(t) : 0;

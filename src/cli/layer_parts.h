@@ -17,6 +17,17 @@ ptxgen_status layer_require_part(const struct tensor_store *store, const char *p
                                  const char *part, const struct named_tensor **tensor,
                                  ptxgen_error *err);
 
+/** Floats of a layer: so many, or one for all where that may be. */
+struct layer_floats {
+    const char *part;
+    uint64_t count;
+    bool one, required;
+};
+/** Finds them; `tensor` is NULL where there are none and none are required. */
+ptxgen_status layer_find_floats(const struct tensor_store *store, const char *prefix,
+                                const struct layer_floats *floats,
+                                const struct named_tensor **tensor, ptxgen_error *err);
+
 /**
  * Refuses scales that are NaN or infinite, and with `positive` those at or below 0, by name, place
  * and value. The tensor is one of floats; NULL passes.

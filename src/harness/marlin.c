@@ -17,17 +17,13 @@ unsigned marlin_matrices(const ptxgen_marlin_spec *s)
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 2 : 1;
 }
 
-static size_t group_rows(const ptxgen_marlin_spec *s)
-{
-    return s->group_size == PTXGEN_W4_PER_CHANNEL ? s->k : (size_t)s->group_size;
-}
-
 ptxgen_w4_info marlin_info(const ptxgen_marlin_spec *s)
 {
+    size_t rows = s->group_size == PTXGEN_W4_PER_CHANNEL ? s->k : (size_t)s->group_size;
     return (ptxgen_w4_info){.k = s->k,
                             .n = s->n,
-                            .groups = s->k / group_rows(s),
-                            .group_size = (ptrdiff_t)group_rows(s),
+                            .groups = s->k / rows,
+                            .group_size = (ptrdiff_t)rows,
                             .scale_type = (ptxgen_element)s->type,
                             .symmetric = !s->zeros,
                             .act_order = s->act_order};
@@ -74,19 +70,21 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
 
 /* ---- operands ---- */
 
-/* Any order of the rows. */
-static ptxgen_status random_order(const struct operand *o, const void *plan, struct random *r,
-                                  void *bytes, ptxgen_error *err)
+static void permute(struct random *r, uint32_t count, uint32_t *order)
 {
-    (void)o;
-    const ptxgen_marlin_spec *s = plan;
-    uint32_t *order = bytes;
-    (void)err;
-    for (uint32_t i = 0; i < s->k; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t other = random_below(r, i + 1);
         order[i] = order[other];
         order[other] = i;
     }
+}
+
+/* Any order of the rows. */
+static ptxgen_status random_order(const struct operand *o, const void *plan, struct random *r,
+                                  void *bytes, ptxgen_error *err)
+{
+    (void)o, (void)err;
+    permute(r, ((const ptxgen_marlin_spec *)plan)->k, bytes);
     return PTXGEN_OK;
 }
 
@@ -243,16 +241,16 @@ static ptxgen_status allocate_tensors(ptxgen_w4_checkpoint *c, void *memory[MARL
     return PTXGEN_OK;
 }
 
-static void fill_g_idx(const ptxgen_marlin_spec *s, struct random *r, int32_t *g_idx)
+/* Equal groups of any rows with act_order, else of rows one after the other. */
+static void fill_g_idx(const ptxgen_marlin_spec *s, struct random *r, uint32_t *g_idx)
 {
+    uint32_t rows = (uint32_t)marlin_info(s).group_size;
     for (uint32_t k = 0; k < s->k; k++)
-        g_idx[k] = (int32_t)(k / group_rows(s));
-    for (uint32_t k = s->k; s->act_order && k > 1; k--) {
-        uint32_t other = random_below(r, k);
-        int32_t swapped = g_idx[k - 1];
-        g_idx[k - 1] = g_idx[other];
-        g_idx[other] = swapped;
-    }
+        g_idx[k] = k;
+    if (s->act_order)
+        permute(r, s->k, g_idx);
+    for (uint32_t k = 0; k < s->k; k++)
+        g_idx[k] /= rows;
 }
 
 /* Weights of a product about as large as its activations, whatever K. */

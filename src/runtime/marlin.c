@@ -117,7 +117,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family marlin = {
-    .table = {FAMILY_TABLE(marlin), .plan_version = 26, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(marlin), .plan_version = 27, .check_driver = check_driver,
               .describe = describe, .tiling = &marlin_tiling, .revision = library_revision},
     FAMILY_MEMBERS(marlin),
     FAMILY_WORKSPACE_MEMBERS(marlin),

@@ -121,7 +121,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family marlin_repack = {
-    .table = {FAMILY_TABLE(marlin_repack), .plan_version = 3, .describe = describe},
+    .table = {FAMILY_TABLE(marlin_repack), .plan_version = 4, .describe = describe},
     FAMILY_MEMBERS(marlin_repack),
     .args = {FAMILY_HAS_NONE, FAMILY_HAS_NONE, FAMILY_HAS_NONE},
 };

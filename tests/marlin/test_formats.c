@@ -293,7 +293,7 @@ static void int8_zero_points_outside_4_bits_or_of_another_format_are_refused(voi
     expect_refusal(&c, "weight_zero_point is [8, 2], but K = 128, N = 64 and 2 groups make it [64");
     c = packed, c.zeros.data = values, c.zeros.dtype = PTXGEN_W4_I8;
     assert_int_equal(ptxgen_w4_pack(&m, &c, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "weight_zero_point of the output is of dtype int8, not int32");
+    assert_says(&err, "weight_zero_point of the output is int8 [8, 2], not int32 [8, 2]");
     ptxgen_w4_checkpoint gptq = checkpoint_of(&m, PTXGEN_W4_GPTQ_V2);
     c = gptq, c.zeros = (ptxgen_w4_tensor){values, PTXGEN_W4_I8, {64, 2}};
     expect_refusal(&c, "qzeros is of dtype int8, not int32");

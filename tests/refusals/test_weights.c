@@ -189,14 +189,14 @@ static void outputs_have_every_tensor_of_their_format(void **state)
     CHANGED(gptq, c.zeros.data = NULL, "qzeros is needed, but its data is NULL");
     CHANGED(gptq, c.g_idx.data = NULL, "g_idx is needed, but its data is NULL");
     CHANGED(gptq, c.zeros.dtype = PTXGEN_W4_I8,
-            "qzeros of the output is of dtype int8, not int32");
+            "qzeros of the output is int8 [2, 8], not int32 [2, 8]");
     CHANGED(packed, c.zeros.data = NULL, "weight_zero_point is needed, but its data is NULL");
     CHANGED(packed, c.shape.data = NULL, "weight_shape is needed, but its data is NULL");
-    CHANGED(packed, c.shape.dtype = PTXGEN_W4_I32, "weight_shape is not a vector of 2 int64");
-    CHANGED(packed, c.shape.shape[0] = 1, "weight_shape is not a vector of 2 int64");
-    CHANGED(of_other, (void)0,
-            "the output is for K = 128, N = 64, 4 groups and scales of type 2, but the matrix has "
-            "K = 64, N = 64, 2 groups and type 1");
+    CHANGED(packed, c.shape.dtype = PTXGEN_W4_I32,
+            "weight_shape of the output is int32 [2, 1], not int64 [2, 1]");
+    CHANGED(packed, c.shape.shape[0] = 1,
+            "weight_shape of the output is int64 [1, 1], not int64 [2, 1]");
+    CHANGED(of_other, (void)0, "qweight of the output is int32 [16, 64], not int32 [8, 64]");
     ptxgen_w4_info info;
     TAKEN(ptxgen_w4_describe_matrix(&m, &info, &err));
     ptxgen_w4_checkpoint marlin = checkpoint_allocate(&info, PTXGEN_W4_MARLIN);

@@ -131,11 +131,6 @@ static ptxgen_status lay_out_checkpoint(const char *prefix, const ptxgen_w4_info
                                         ptxgen_w4_format format, struct layer_tensors *t,
                                         ptxgen_error *err)
 {
-    static const enum tensor_dtype dtypes[] = {[PTXGEN_W4_F32] = TENSOR_F32,
-                                               [PTXGEN_W4_F16] = TENSOR_F16,
-                                               [PTXGEN_W4_BF16] = TENSOR_BF16,
-                                               [PTXGEN_W4_I32] = TENSOR_I32,
-                                               [PTXGEN_W4_I64] = TENSOR_I64};
     if (format == PTXGEN_W4_MARLIN && info->act_order)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "%s: a marlin file has no place for the order of rows (g_idx)", prefix);
@@ -147,8 +142,9 @@ static ptxgen_status lay_out_checkpoint(const char *prefix, const ptxgen_w4_info
     marlin_list_tensors(&c, tensors);
     for (unsigned i = 0; i < LAYER_TENSORS; i++)
         if (tensors[i]->shape[0])
-            layer_tensors_add(t, i, prefix, layer_suffixes[format][i], dtypes[tensors[i]->dtype],
-                              i < LAYER_ORDER ? 2 : 1, tensors[i]->shape[0], tensors[i]->shape[1]);
+            layer_tensors_add(t, i, prefix, layer_suffixes[format][i],
+                              layer_dtypes[tensors[i]->dtype], i < LAYER_ORDER ? 2 : 1,
+                              tensors[i]->shape[0], tensors[i]->shape[1]);
     return PTXGEN_OK;
 }
 

@@ -5,9 +5,6 @@
 #include "../../harness/marlin.h"
 #include "marlin_layer.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* What the file gives; NULL where it does not. */
 struct sources {
     ptxgen_w4_checkpoint checkpoints[2]; /* of the weights, or of gate and up */
@@ -23,21 +20,13 @@ static ptxgen_status find_packed_weights(const struct tensor_store *store,
                                          const struct family_options *o, ptxgen_marlin_spec *spec,
                                          struct sources *s, ptxgen_error *err)
 {
-    ptxgen_marlin_spec found = *spec;
     if (o->names.up_layer || o->names.format || option_given(o, "group-size") ||
         option_given(o, "type"))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is packed: --up-layer, --format, --group-size and --type do not go "
                            "with it",
                            o->names.layer);
-    ptxgen_status status = layer_find_packed(store, o->names.layer, &found, &s->packed, err);
-    spec->k = found.k;
-    spec->n = found.n;
-    spec->group_size = found.group_size;
-    spec->type = found.type;
-    spec->zeros = found.zeros;
-    spec->act_order = found.act_order;
-    return status;
+    return layer_find_packed(store, o->names.layer, spec, &s->packed, err);
 }
 
 static ptxgen_status find_weights(const struct tensor_store *store, const struct family_options *o,
@@ -62,15 +51,6 @@ static ptxgen_status find_weights(const struct tensor_store *store, const struct
     return status;
 }
 
-static ptxgen_status require_bias(const struct tensor_store *store, const char *layer, uint32_t n,
-                                  const struct named_tensor **bias, ptxgen_error *err)
-{
-    char name[1024];
-    uint64_t rows;
-    snprintf(name, sizeof name, "%s.bias", layer);
-    return tensor_store_require_floats(store, name, n, &rows, bias, err);
-}
-
 /* A layer that has a bias is run with it. */
 static ptxgen_status find_bias(const struct tensor_store *store, const struct family_options *o,
                                ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
@@ -78,9 +58,10 @@ static ptxgen_status find_bias(const struct tensor_store *store, const struct fa
     if (!spec->bias && !layer_part(store, o->names.layer, "bias"))
         return PTXGEN_OK;
     spec->bias = 1;
-    ptxgen_status status = require_bias(store, o->names.layer, spec->n, &s->bias, err);
+    const struct layer_floats of = {"bias", spec->n, .required = true};
+    ptxgen_status status = layer_find_floats(store, o->names.layer, &of, &s->bias, err);
     if (status == PTXGEN_OK && o->names.up_layer)
-        status = require_bias(store, o->names.up_layer, spec->n, &s->up_bias, err);
+        status = layer_find_floats(store, o->names.up_layer, &of, &s->up_bias, err);
     return status;
 }
 

@@ -19,6 +19,10 @@ const char *const layer_suffixes[LAYER_FORMATS][LAYER_TENSORS] = {
                       "marlin_shape"},
 };
 
+const enum tensor_dtype layer_dtypes[] = {
+    [PTXGEN_W4_F32] = TENSOR_F32, [PTXGEN_W4_F16] = TENSOR_F16, [PTXGEN_W4_BF16] = TENSOR_BF16,
+    [PTXGEN_W4_I32] = TENSOR_I32, [PTXGEN_W4_I64] = TENSOR_I64, [PTXGEN_W4_I8] = TENSOR_I8};
+
 void layer_list_tensors(const struct tensor_store *store, const char *prefix, int format,
                         const struct named_tensor *tensors[LAYER_TENSORS])
 {
@@ -66,18 +70,13 @@ static ptxgen_status choose_format(const struct tensor_store *store, const char 
 
 static ptxgen_status take(const struct named_tensor *from, ptxgen_w4_tensor *to, ptxgen_error *err)
 {
-    static const struct {
-        enum tensor_dtype file;
-        ptxgen_w4_dtype ours;
-    } dtypes[] = {{TENSOR_F32, PTXGEN_W4_F32},   {TENSOR_F16, PTXGEN_W4_F16},
-                  {TENSOR_BF16, PTXGEN_W4_BF16}, {TENSOR_I32, PTXGEN_W4_I32},
-                  {TENSOR_U32, PTXGEN_W4_I32},   {TENSOR_I64, PTXGEN_W4_I64},
-                  {TENSOR_I8, PTXGEN_W4_I8}};
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (from->dtype == dtypes[i].file && (from->ndim == 1 || from->ndim == 2)) {
+    bool fits = from->ndim == 1 || from->ndim == 2;
+    enum tensor_dtype dtype = from->dtype == TENSOR_U32 ? TENSOR_I32 : from->dtype;
+    for (int i = 0; fits && i <= PTXGEN_W4_I8; i++)
+        if (dtype == layer_dtypes[i]) {
             *to =
                 (ptxgen_w4_tensor){.data = (void *)(uintptr_t)from->data,
-                                   .dtype = dtypes[i].ours,
+                                   .dtype = (ptxgen_w4_dtype)i,
                                    .shape = {from->shape[0], from->ndim == 2 ? from->shape[1] : 1}};
             return PTXGEN_OK;
         }
@@ -173,14 +172,12 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
     ptxgen_status status = read_packed_shape(shape, sizes, err);
     if (status != PTXGEN_OK)
         return status;
-    *spec = (ptxgen_marlin_spec){
-        .k = (uint32_t)sizes[0],
-        .n = (uint32_t)sizes[1],
-        .group_size = (int32_t)sizes[2],
-        .type = from[LAYER_SCALES]->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
-        .zeros = from[LAYER_ZEROS] != NULL,
-        .act_order = from[LAYER_ORDER] != NULL,
-    };
+    spec->k = (uint32_t)sizes[0];
+    spec->n = (uint32_t)sizes[1];
+    spec->group_size = (int32_t)sizes[2];
+    spec->type = from[LAYER_SCALES]->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16;
+    spec->zeros = from[LAYER_ZEROS] != NULL;
+    spec->act_order = from[LAYER_ORDER] != NULL;
     status = ptxgen_marlin_packed_layout(spec, packed, err);
     if (status != PTXGEN_OK)
         return status;

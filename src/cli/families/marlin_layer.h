@@ -16,6 +16,9 @@ enum { LAYER_WEIGHTS, LAYER_SCALES, LAYER_ZEROS, LAYER_ORDER, LAYER_SHAPE, LAYER
 /** Their names behind "PREFIX."; NULL: not in the format. */
 extern const char *const layer_suffixes[LAYER_FORMATS][LAYER_TENSORS];
 
+/** The files' dtypes of ptxgen_w4_dtype. */
+extern const enum tensor_dtype layer_dtypes[PTXGEN_W4_I8 + 1];
+
 /** What goes before the file's metadata. */
 struct layer_choice {
     const char *format;   /**< NULL: told from the names, the shapes and the metadata */
@@ -30,8 +33,8 @@ ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
 /** Whether the layer's weights are in the file in the order of <ptxgen/marlin.h>. */
 bool layer_is_packed(const struct tensor_store *store, const char *prefix);
 /**
- * Such a layer's arrays, of the sizes of its spec and borrowed from the store: `order`, if there is
- * one, may start at any address.
+ * Such a layer's arrays, borrowed from the store: `order`, if there is one, may start at any
+ * address. Sets what the file says of the spec, and leaves the rest.
  */
 ptxgen_status layer_find_packed(const struct tensor_store *store, const char *prefix,
                                 ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,

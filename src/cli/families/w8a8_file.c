@@ -21,17 +21,6 @@ struct layer {
 
 /* ---- finding ---- */
 
-/* The part as `count` floats or one; without it NULL, or an error where it is required. */
-static ptxgen_status find_floats(const struct tensor_store *store, const char *layer,
-                                 const char *part, bool required, uint64_t count,
-                                 const struct named_tensor **to, ptxgen_error *err)
-{
-    *to = layer_part(store, layer, part);
-    if (*to)
-        return tensor_check_floats(*to, count, true, err);
-    return required ? layer_require_part(store, layer, part, to, err) : PTXGEN_OK;
-}
-
 /* Of given scales, whose codes are signed; a type without a sign has others. */
 static ptxgen_status find_input_zero(const struct tensor_store *store, const char *layer,
                                      ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
@@ -78,12 +67,13 @@ static ptxgen_status find_weight(const struct tensor_store *store, const char *l
 static ptxgen_status find_scales(const struct tensor_store *store, const char *layer,
                                  ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
-    ptxgen_status status =
-        find_floats(store, layer, "weight_scale", true, spec->n, &l->weight_scale, err);
+    const struct layer_floats of_weight = {"weight_scale", spec->n, .one = true, .required = true};
+    const struct layer_floats of_input = {"input_scale", 1, .one = true};
+    ptxgen_status status = layer_find_floats(store, layer, &of_weight, &l->weight_scale, err);
     if (status == PTXGEN_OK)
         status = layer_check_scales(l->weight_scale, false, err);
     if (status == PTXGEN_OK)
-        status = find_floats(store, layer, "input_scale", false, 1, &l->input_scale, err);
+        status = layer_find_floats(store, layer, &of_input, &l->input_scale, err);
     if (status == PTXGEN_OK)
         status = layer_check_scales(l->input_scale, true, err);
     if (status == PTXGEN_OK && l->input_scale)
@@ -101,7 +91,10 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
     if (status == PTXGEN_OK)
         status = find_scales(store, layer, spec, l, err);
     if (status == PTXGEN_OK)
-        status = find_floats(store, layer, "bias", spec->bias, spec->n, &l->bias, err);
+        status = layer_find_floats(
+            store, layer,
+            &(struct layer_floats){"bias", spec->n, .one = true, .required = spec->bias}, &l->bias,
+            err);
     if (status == PTXGEN_OK && l->bias)
         spec->bias = 1;
     if (!spec->w_stride)

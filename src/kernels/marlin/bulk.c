@@ -36,7 +36,7 @@ static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
     return whole ? all / steps : marlin_stage_groups(s, all);
 }
 
-struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
+static struct stage_layout layout_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     struct stage_layout l = {.strips = (v->tile_n + MARLIN_STRIP - 1) / MARLIN_STRIP,
                              .groups = groups_of(s, v)};
@@ -53,11 +53,6 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
         l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * marlin_total_bytes(s, v);
     l.bytes = (l.totals + l.totals_bytes + GEMM_RING_ALIGN - 1) / GEMM_RING_ALIGN * GEMM_RING_ALIGN;
     return l;
-}
-
-uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
-{
-    return marlin_stage_layout(s, v).bytes;
 }
 
 static uint32_t warpgroups(const ptxgen_tile *v)
@@ -92,7 +87,7 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile
 {
     uint32_t barriers = marlin_stores_totals(s, v) ? gemm_ring_side_barrier_bytes(v->stages)
                                                    : gemm_ring_barrier_bytes(v->stages);
-    return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
+    return v->stages * layout_of(s, v).bytes + teams(v) * team_staging_bytes(v) + barriers +
            exchange_bytes(v);
 }
 
@@ -384,7 +379,7 @@ static void begin(struct marlin_bulk *b)
     gemm_find_share(&q->g);
     if (q->v->cluster > 1)
         b->along_k = ptx_mul_lo_u32(k, q->g.rank, U32(q->g.division.stages));
-    b->stage = marlin_stage_layout(q->spec, q->v);
+    b->stage = layout_of(q->spec, q->v);
     b->q.g.ring = (struct gemm_ring){.stages = q->v->stages,
                                      .stage_bytes = b->stage.bytes,
                                      .users = q->v->wn * q->v->wk,

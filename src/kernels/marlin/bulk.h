@@ -19,7 +19,6 @@ struct stage_layout {
     uint32_t copied, bytes;                          /* bytes that are copied; bytes of a slot */
     uint32_t totals, totals_bytes; /* offset and size of the sums of activations */
 };
-struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_tile *v);
 
 /* Steps of 64 of K in a stage: each of the warps, or warpgroups, along K has `steps` of them. */
 static inline uint32_t marlin_stage_steps(const ptxgen_tile *v)
@@ -31,6 +30,12 @@ static inline uint32_t marlin_stage_steps(const ptxgen_tile *v)
 static inline uint32_t group_strips(const struct marlin_product *q)
 {
     return tiles(q);
+}
+
+/* Adds `bytes` to an offset for each warp, or warpgroup, before this one along K. */
+static inline ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
+{
+    return q->v->wk > 1 ? ptx_mad_lo_u32(q->g.k, q->along_k, U32(bytes), offset) : offset;
 }
 
 /* A product whose stages are copied in bulk. */

@@ -1,20 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The entries of marlin with cp.async and mma.sync. A persistent CTA of wn × wk warps walks through
- * its share of the tiles (fixup.h). In a stage of the pipeline each warp has `steps` times 64 of
- * K of its own features, and all warps along N share the activations:
- *
- *              K: stages ──▶                  warps wn × wk = 2 × 2
- *            ┌─────────┬─────────┬───
- *    N:      │ w0 │ w2 │ w0 │ w2 │ …          warp_n features × 64·steps of K each
- *    tile_n  ├────┼────┼────┼────┼───
- *            │ w1 │ w3 │ w1 │ w3 │ …
- *            └─────────┴─────────┴───
- *    x:      [tile_m tokens] × 64·steps·wk of K a stage
- *
- * A weight is read from memory once, by the lane that multiplies it: half a byte, plus its share of
- * the scales. The pipeline goes on across the ends of tiles.
- */
+/* The module: its entries, each by the kind of its tile, and what entries of mma.sync share. */
 #include "bulk.h"
 
 /* ---- parameters ---- */
@@ -53,6 +38,19 @@ void marlin_emit_params(struct marlin_product *q)
     q->g.division.early = marlin_early_stages(q->g.division.stages, q->v);
 }
 
+/* ---- mma.sync ---- */
+
+void marlin_find_mma_warp(struct marlin_product *q)
+{
+    ptx_kernel *k = q->g.k;
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
+    q->along_n = q->v->wk == 1   ? q->g.at.warp
+                 : q->v->wn == 1 ? U32(0)
+                                 : gemm_remainder(k, q->g.at.warp, q->v->wn);
+    q->team = q->g.at;
+    q->teams = 1;
+}
+
 void marlin_begin_mma(struct marlin_product *q)
 {
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -78,59 +76,9 @@ void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part)
 
 /* ---- entries ---- */
 
-static void find_warp(struct marlin_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    q->g.at = gemm_find_threads(k);
-    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
-    q->along_n = q->v->wk == 1   ? q->g.at.warp
-                 : q->v->wn == 1 ? U32(0)
-                                 : ptx_rem_u32(k, q->g.at.warp, U32(q->v->wn));
-}
-
-static void begin(struct marlin_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    marlin_emit_params(q);
-    find_warp(q);
-    q->team = q->g.at;
-    q->teams = 1;
-    q->g.tiles_m = marlin_emit_tiles_m(q);
-    q->x.rows = q->v->tile_m;
-    q->x.blocks = q->v->wk * q->v->steps;
-    q->x.threads = gemm_tile_threads(q->v);
-    q->x.row_bytes = q->spec->k * 2;
-    gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
-    marlin_emit_weights_begin(q);
-}
-
-static void begin_cp_async(struct gemm *g)
-{
-    struct marlin_product *q = marlin_of(g);
-    begin(q);
-    gemm_find_share(g);
-    marlin_emit_pipeline_begin(q);
-}
-
-static void begin_consumer(struct gemm *g)
-{
-    struct marlin_product *q = marlin_of(g);
-    const ptxgen_tile *v = q->v;
-    uint32_t staging = gemm_sums_bytes(v->tile_n, v->pass_m, v->wk);
-    marlin_emit_epilogue_begin(
-        q, ptx_shared_address(g->k, ptx_shared_declare(g->k, "sums", staging, 16)));
-    marlin_begin_mma(q);
-}
-
-static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
-                                             .begin_consumer = begin_consumer,
-                                             .clear = marlin_clear_mma,
-                                             .multiply = marlin_multiply_mma,
-                                             .epilogue = gemm_epilogue};
-
 static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
-    static const struct gemm_ops *const ops[] = {[PTXGEN_MMA] = &cp_async_ops,
+    static const struct gemm_ops *const ops[] = {[PTXGEN_MMA] = &marlin_cp_async_ops,
                                                  [PTXGEN_WGMMA] = &marlin_wgmma_ops,
                                                  [PTXGEN_BULK] = &marlin_mma_bulk_ops};
     struct marlin_bulk b = {.q = {.g = {.ops = ops[v->kind],
@@ -142,7 +90,10 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx
                                         .registers = marlin_registers(v)},
                                   .spec = &plan->spec,
                                   .plan = plan,
-                                  .v = v}};
+                                  .v = v,
+                                  .form = marlin_find_form(&plan->spec, v),
+                                  .reads_ring = v->kind == PTXGEN_BULK}};
+    b.q.mma = marlin_find_mma(&b.q);
     b.q.g.loops_itself = b.q.g.keeps_no_walk = gemm_is_wgmma(v) && !marlin_keeps_walk(v);
     gemm_emit_entry(&b.q.g, module);
 }

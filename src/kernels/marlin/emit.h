@@ -56,20 +56,66 @@ struct operands {
     ptx_u32 x_at, x_lane, x_step; /* the lane's offset in a stage; its address there; of a step */
 };
 
-/* A warp's copies of packed weights: their source, and their place in a stage. */
-struct weights {
+/* With cp.async: a warp's copies of packed weights. */
+struct copies {
     ptx_u64 codes;         /* address of the lane's next 16 bytes */
     ptx_u64 scales, zeros; /* addresses of the lane's 16 bytes of the strip's first group */
     ptx_u32 step;          /* first step of the next stage; only where groups need it */
     ptx_u32 strip_bytes;   /* size of a copy: 16, or 0 where the strip does not exist */
     ptx_u32 half; /* half of the strip in the tile of the copies, for half a strip a warp */
-    ptx_u32 codes_at, scales_to, zeros_to, scales_at, zeros_at; /* the lane's offsets in a stage */
-    uint32_t step_bytes; /* from a step of the warp's codes to the next, in a stage */
+    ptx_u32 scales_to, zeros_to; /* the lane's offsets in a stage */
+};
+
+/* Where a warp finds packed weights in a stage: offsets of the lane. */
+struct weights {
+    ptx_u32 codes_at, scales_at, zeros_at;
+    uint32_t step_bytes; /* from a step of the warp's codes to the next */
     /* The rest is for tiles in which the warp's strip varies. Offsets in the first strip: */
     ptx_u32 strips_codes, strips_scales, strips_zeros;
     uint32_t codes_bytes, scales_bytes, zeros_bytes; /* bytes from strip to strip */
     ptx_u32 half_codes; /* offset of the codes in the half strip behind the whole ones */
     ptx_u32 codes_step; /* from a step of the codes to the next */
+};
+
+/* What is multiplied for a weight s·(q − z), in units (weights.c). */
+enum marlin_form {
+    MARLIN_MASKED,   /* q + offset: sums are corrected, and scaled */
+    MARLIN_UNSCALED, /* q − z: sums are scaled */
+    MARLIN_SCALED,   /* s·(q − z), by a product of its own */
+    MARLIN_FOLDED,   /* q·s − 8·s: the scale is part of the factor of codes and of the addend */
+};
+
+/*
+ * How the sums of masked codes become those of q − z (weights.c). Where a group has at most two mma
+ * steps, its sums start from their correction, which takes one more mma for each fragment of
+ * activations; that is less than a correction of each sum at the end of the group.
+ */
+enum marlin_correction {
+    MARLIN_NO_CORRECTION,    /* operands are q − z */
+    MARLIN_FROM_ZEROS,       /* sums start from the products of −z and the activations */
+    MARLIN_FROM_STORED_SUMS, /* these products are in the stage: another warp computes them */
+    MARLIN_BY_TOTALS,        /* Σ activations, computed by each warp, is multiplied by −z */
+    MARLIN_BY_STORED_TOTALS, /* Σ activations is in the stage: another warp computes it */
+};
+
+/* How a warp multiplies a stage by mma.sync; all follows from spec and tile. */
+struct marlin_mma {
+    uint32_t steps;  /* mma steps of a stage */
+    uint32_t group;  /* mma steps of a group of scales in a stage, or of the stage without groups */
+    uint32_t loads;  /* of activations in an mma step */
+    uint32_t ahead;  /* mma steps by which words and scales are loaded ahead; with few products in a
+                        step, one step is not enough to hide the latency of the load */
+    bool pairs;      /* a load brings 8 tokens for two mma steps, instead of 16 tokens for one */
+    bool has_groups; /* a feature has several scales */
+    bool scales_groups; /* each group has sums of its own, which are scaled */
+    bool parts_totals;  /* the two fragments of a load differ in tokens or group: separate totals */
+    /*
+     * The rest of a stage is read `ahead` steps before its end, so that the slot is released before
+     * the wait for the next stage: where there are registers for one load of activations, and no
+     * sums of activations are read at the end of a group, which would be too late.
+     */
+    bool leaves_slot;
+    enum marlin_correction correction;
 };
 
 /* Where a warp finds the sums of activations that another warp has stored. */
@@ -89,8 +135,11 @@ struct marlin_product {
     uint32_t teams;            /* of a CTA */
     ptx_u64 address[MARLIN_M]; /* the 64-bit parameters that are used */
     struct gemm_operand x;
+    struct copies copies;
     struct weights w;
-    bool reads_ring; /* stages are copied in bulk, by another warp */
+    bool reads_ring;       /* mma.sync, and stages are copied in bulk by another warp */
+    enum marlin_form form; /* of dequantised weights */
+    struct marlin_mma mma; /* with mma.sync */
     struct marlin_totals_place totals_place;
     const struct gemm_exchange *exchange; /* of a cluster's two CTAs; NULL: there is none */
     struct gemm_epilogue output;
@@ -112,6 +161,16 @@ static inline uint32_t team_features(const struct marlin_product *q)
 {
     return q->v->tile_n / q->teams;
 }
+/* Whether a warp has half a strip. */
+static inline bool has_half_strip(const struct marlin_product *q)
+{
+    return q->v->warp_n < MARLIN_STRIP;
+}
+/* Whether the last tile along N has strips that do not exist. */
+static inline bool strips_have_tail(const struct marlin_product *q)
+{
+    return marlin_strips(q->spec) * MARLIN_STRIP % q->v->tile_n != 0;
+}
 static inline bool is_bf16(const struct marlin_product *q)
 {
     return q->spec->type == PTXGEN_BF16;
@@ -122,7 +181,6 @@ static inline bool is_bf16(const struct marlin_product *q)
 /* Groups of scales of a step of 64 of K, and of a stage of `steps` steps of a warp. */
 uint32_t marlin_step_groups(const ptxgen_marlin_spec *spec);
 uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, uint32_t steps);
-uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Stages of a CTA along K; the CTAs of a cluster divide a tile's stages. */
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 /* Candidate `index` of the tiles that a plan may use; false past the last. */
@@ -138,7 +196,8 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
 /* ---- emit.c ---- */
 
 void marlin_emit_params(struct marlin_product *q);
-/* The consumers of mma.sync, whoever copies. */
+/* The consumers of mma.sync, whoever copies: finds the warp's place, one team of all warps. */
+void marlin_find_mma_warp(struct marlin_product *q);
 void marlin_begin_mma(struct marlin_product *q);
 void marlin_clear_mma(struct gemm *g, const struct gemm_part *part);
 void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part);
@@ -147,25 +206,24 @@ static inline struct marlin_product *marlin_of(struct gemm *g)
     return (struct marlin_product *)g;
 }
 
+/* ---- cp_async.c ---- */
+
+uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
+extern const struct gemm_ops marlin_cp_async_ops;
+
 /* ---- bulk.c ---- */
 
-uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 
 /* ---- weights.c ---- */
 
-void marlin_emit_weights_begin(struct marlin_product *q);
+/* The warp's strip of packed features in a tile. */
+ptx_u32 marlin_emit_strip_of(struct marlin_product *q, ptx_u32 tile_n);
 /* Whether a warp has the lower half of a strip in some tiles and the upper half in others. */
 bool marlin_half_varies(const struct marlin_product *q);
 void marlin_emit_half(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 half);
 /* Sets the offsets of the warp's codes, scales and zero points, where these differ by tile. */
 void marlin_emit_strip(struct marlin_product *q, ptx_u32 tile_n);
-/* Makes stage `stage` of the warp's features in tile `tile_n` the next one to be copied. */
-void marlin_emit_weights_locate(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 stage);
-/* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-void marlin_emit_weights_issue(struct marlin_product *q, ptx_u32 slot);
-/* Prefetches the located weights of the first stages, before `stage_end`, into the L2. */
-void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u32 stage_end);
 /* Loads the lane's codes of a step: words[t][i] for mma step i of tile t. */
 void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t step,
                               ptx_u32 words[MAX_TILES][4]);
@@ -177,6 +235,7 @@ void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, st
 /* Converts the two scales of a tile to f32. */
 void marlin_emit_scales_f32(struct marlin_product *q, const struct scales *s, uint32_t tile,
                             ptx_f32 scale[2]);
+enum marlin_form marlin_find_form(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
 void marlin_emit_dequantiser_begin(struct marlin_product *q);
 /* Sets the dequantiser for these scales. */
 void marlin_emit_dequantiser(struct marlin_product *q, const struct scales *s);
@@ -191,13 +250,9 @@ uint32_t marlin_zero_pair(const struct marlin_product *q, uint32_t half);
 ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s, uint32_t tile,
                                uint32_t half);
 
-/* ---- pipeline.c ---- */
-
-/* Begins the pipeline over the CTA's stages [first, end), and waits for the first stage. */
-void marlin_emit_pipeline_begin(struct marlin_product *q);
-
 /* ---- multiply.c ---- */
 
+struct marlin_mma marlin_find_mma(const struct marlin_product *q);
 void marlin_emit_operands_begin(struct marlin_product *q);
 /* Groups of a warp in a stage whose sums are corrected separately. */
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);

@@ -17,12 +17,6 @@
  */
 #include "bulk.h"
 
-/* Adds `bytes` to an offset for each warp before this one along K. */
-static ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
-{
-    return q->v->wk > 1 ? ptx_mad_lo_u32(q->g.k, q->along_k, U32(bytes), offset) : offset;
-}
-
 static void find_groups(struct marlin_bulk *b, ptx_u32 strip)
 {
     struct marlin_product *q = &b->q;
@@ -85,18 +79,6 @@ static void find_weights(struct marlin_bulk *b)
         find_groups(b, strip);
 }
 
-static void find_warp(struct marlin_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->g.at.warp, q->v->wn);
-    q->along_n = q->v->wk == 1 ? q->g.at.warp : gemm_remainder(k, q->g.at.warp, q->v->wn);
-    q->team = q->g.at;
-    q->team.team = gemm_tile_threads(q->v);
-    q->team.barrier = U32(1);
-    q->teams = 1;
-    q->team_index = U32(0);
-}
-
 static void begin_reading(struct marlin_bulk *b)
 {
     struct marlin_product *q = &b->q;
@@ -109,7 +91,6 @@ static void begin_reading(struct marlin_bulk *b)
     uint32_t two_rows = marlin_total_bytes(q->spec, q->v) / q->v->tile_m * 2;
     ptx_u32 totals = past_others(q, U32(b->stage.totals), each);
     u->totals_at = ptx_mad_lo_u32(k, q->g.at.quad, U32(two_rows), totals);
-    q->reads_ring = true;
     struct gemm *g = &q->g;
     g->read = gemm_ring_first(k, &g->ring, false);
     g->held[0] = ptx_mov_u32(k, g->read.barrier);
@@ -179,7 +160,10 @@ void marlin_sum_x(struct marlin_bulk *b)
 static void begin_consumer(struct gemm *g)
 {
     struct marlin_bulk *b = marlin_bulk_of(g);
-    find_warp(&b->q);
+    marlin_find_mma_warp(&b->q);
+    b->q.team.team = gemm_tile_threads(b->q.v);
+    b->q.team.barrier = U32(1);
+    b->q.team_index = U32(0);
     marlin_emit_epilogue_begin(&b->q, b->staging);
     begin_reading(b);
     gemm_ring_wait(g->k, &g->read);

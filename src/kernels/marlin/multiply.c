@@ -29,83 +29,62 @@ bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
            rows % (v->steps * MARLIN_STEP) == 0;
 }
 
-/* ---- sizes ---- */
+/* ---- the ways of a variant ---- */
 
-static uint32_t mma_steps(const struct marlin_product *q)
+/* Whether sums are corrected by sums of activations at the end of a group. */
+static bool needs_totals(const struct marlin_mma *m)
 {
-    return q->v->steps * STEP_MMAS;
+    return m->correction == MARLIN_BY_TOTALS || m->correction == MARLIN_BY_STORED_TOTALS;
 }
 
-/* Loads of activations in an mma step; a load serves two groups of 8 tokens, or two mma steps. */
-static uint32_t loads_of_mma_step(const struct marlin_product *q)
+static enum marlin_correction correction_of(const struct marlin_product *q,
+                                            const struct marlin_mma *m)
 {
-    return gemm_operand_pairs_steps(&q->x) ? 1 : token_groups(q) / 2;
+    bool stored = marlin_stores_totals(q->spec, q->v);
+    if (!marlin_corrects_sums(q->spec, q->v))
+        return MARLIN_NO_CORRECTION;
+    if (!q->spec->zeros && m->has_groups && m->group <= 2)
+        return stored ? MARLIN_FROM_STORED_SUMS : MARLIN_FROM_ZEROS;
+    return stored ? MARLIN_BY_STORED_TOTALS : MARLIN_BY_TOTALS;
 }
 
-/* mma steps of a group of scales. */
-static uint32_t group_mmas(const struct marlin_product *q)
+struct marlin_mma marlin_find_mma(const struct marlin_product *q)
 {
-    uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
-    return mma_steps(q) / (groups ? groups : 1);
-}
-
-static bool has_groups(const struct marlin_product *q)
-{
-    return marlin_scale_rows(q->spec) != 0;
-}
-
-/* Whether each group has sums of its own, which are scaled. */
-static bool scales_groups(const struct marlin_product *q)
-{
-    return has_groups(q) && marlin_scales_sums(q->spec, q->v);
+    const ptxgen_tile *v = q->v;
+    struct marlin_mma m = {.steps = v->steps * STEP_MMAS,
+                           .pairs = v->tile_m == 8,
+                           .has_groups = marlin_scale_rows(q->spec)};
+    m.group = m.steps / marlin_corrected_groups(q->spec, v);
+    m.loads = m.pairs ? 1 : token_groups(q) / 2;
+    m.ahead = m.loads > 1 ? 1 : 2;
+    m.scales_groups = m.has_groups && marlin_scales_sums(q->spec, v);
+    m.correction = correction_of(q, &m);
+    m.parts_totals = !m.pairs || (m.has_groups && m.group == 1);
+    bool fits = m.ahead * m.loads == 2,
+         late = m.correction == MARLIN_BY_STORED_TOTALS ||
+                (m.correction == MARLIN_FROM_STORED_SUMS && m.group == 1);
+    m.leaves_slot = q->reads_ring && fits && !late;
+    return m;
 }
 
 /* ---- stages ---- */
 
-static bool fills_itself(const struct marlin_product *q)
-{
-    return !q->reads_ring;
-}
-
 /* Shared address of the slot of the current stage. */
 static ptx_u32 read_slot(const struct marlin_product *q)
 {
-    return fills_itself(q) ? q->g.pipeline.read : q->g.read.slot;
+    return q->reads_ring ? q->g.read.slot : q->g.pipeline.read;
 }
 
 /* Moves to the next stage and waits for it. */
 static void next_stage(struct marlin_product *q)
 {
-    if (fills_itself(q))
-        gemm_pipeline_next(q->g.k, &q->g.pipeline);
-    else
+    if (q->reads_ring)
         gemm_ring_next(q->g.k, &q->g.ring, &q->g.read, q->g.held[0], q->g.to_read);
+    else
+        gemm_pipeline_next(q->g.k, &q->g.pipeline);
 }
 
 /* ---- operands ---- */
-
-/*
- * Whether a group's sums start from their correction by zero points, which takes one more mma for
- * each fragment of activations. For groups of at most two mma steps that is less than a correction
- * of each sum.
- */
-static bool starts_from_zeros(const struct marlin_product *q)
-{
-    return marlin_corrects_sums(q->spec, q->v) && !q->spec->zeros && has_groups(q) &&
-           group_mmas(q) <= 2;
-}
-
-/* Whether sums are corrected by sums of activations at the end of a group. */
-static bool needs_totals(const struct marlin_product *q)
-{
-    return marlin_corrects_sums(q->spec, q->v) && !starts_from_zeros(q);
-}
-
-/* Whether another warp computes the sums of activations. */
-static bool are_stored(const struct marlin_product *q)
-{
-    return marlin_stores_totals(q->spec, q->v);
-}
 
 /* The registers of load number `load` of activations. */
 static ptx_u32 *activations(struct marlin_product *q, uint32_t load)
@@ -116,15 +95,9 @@ static ptx_u32 *activations(struct marlin_product *q, uint32_t load)
 /* The registers of the fragment of token group j in mma step i. */
 static const ptx_u32 *fragment(struct marlin_product *q, uint32_t i, uint32_t j)
 {
-    if (gemm_operand_pairs_steps(&q->x))
+    if (q->mma.pairs)
         return activations(q, i / 2) + i % 2 * 2;
-    return activations(q, i * loads_of_mma_step(q) + j / 2) + j % 2 * 2;
-}
-
-/* Whether the two fragments of a load need separate sums: their tokens or their groups differ. */
-static bool parts_totals(const struct marlin_product *q)
-{
-    return !gemm_operand_pairs_steps(&q->x) || (has_groups(q) && group_mmas(q) == 1);
+    return activations(q, i * q->mma.loads + j / 2) + j % 2 * 2;
 }
 
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
@@ -169,16 +142,16 @@ void marlin_emit_operands_begin(struct marlin_product *q)
     gemm_new_registers(q->g.k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
         gemm_new_registers(q->g.k, &o->scales.zeros, 1);
-    if (scales_groups(q)) {
+    if (q->mma.scales_groups) {
         gemm_new_registers(q->g.k, o->group.packed, tiles(q));
         if (q->spec->zeros)
             gemm_new_registers(q->g.k, &o->group.zeros, 1);
     }
-    if (needs_totals(q))
+    if (needs_totals(&q->mma))
         new_totals(q);
-    if (needs_totals(q) && !are_stored(q))
+    if (q->mma.correction == MARLIN_BY_TOTALS)
         marlin_emit_totals_begin(q);
-    for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_stored(q); r++)
+    for (uint32_t r = 0; r < 4 && q->mma.correction == MARLIN_FROM_ZEROS; r++)
         o->zero[r] = ptx_mov_u32(q->g.k, U32(marlin_zero_pair(q, r % 2)));
     ptx_u32 block = ptx_mul_lo_u32(q->g.k, q->along_k, U32(q->v->steps));
     o->x_at = gemm_operand_lane(q->g.k, &q->x, U32(0), block);
@@ -192,7 +165,7 @@ static void load_activations(struct marlin_product *q, ptx_u32 slot, uint32_t i,
 {
     ptx_kernel *k = q->g.k;
     struct operands *o = &q->operands;
-    bool pairs = gemm_operand_pairs_steps(&q->x);
+    bool pairs = q->mma.pairs;
     uint32_t step = i / STEP_MMAS;
     if (pairs && i % 2)
         return;
@@ -200,7 +173,7 @@ static void load_activations(struct marlin_product *q, ptx_u32 slot, uint32_t i,
         ptx_add_u32_to(k, o->x_lane, slot, o->x_at);
     if (p == 0)
         ptx_mov_u32_to(k, o->x_step, gemm_operand_step(k, &q->x, o->x_lane, i % STEP_MMAS));
-    uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
+    uint32_t load = pairs ? i / 2 : i * q->mma.loads + p;
     gemm_operand_load_to(k, o->x_step, p * 2 + step * token_groups(q), activations(q, load));
 }
 
@@ -210,8 +183,8 @@ static void load_weights(struct marlin_product *q, ptx_u32 slot, uint32_t i)
     struct operands *o = &q->operands;
     if (i % STEP_MMAS == 0)
         marlin_emit_weights_load(q, slot, i / STEP_MMAS, o->words);
-    if (has_groups(q) && i % group_mmas(q) == 0)
-        marlin_emit_scales_load(q, slot, i / group_mmas(q), &o->scales);
+    if (q->mma.has_groups && i % q->mma.group == 0)
+        marlin_emit_scales_load(q, slot, i / q->mma.group, &o->scales);
 }
 
 /* Makes the scales that were loaded last those of the next operands. */
@@ -219,7 +192,7 @@ static void enter_group(struct marlin_product *q)
 {
     struct operands *o = &q->operands;
     marlin_emit_dequantiser(q, &o->scales);
-    if (!scales_groups(q))
+    if (!q->mma.scales_groups)
         return;
     for (uint32_t t = 0; t < tiles(q); t++)
         ptx_mov_u32_to(q->g.k, o->group.packed[t], o->scales.packed[t]);
@@ -231,18 +204,9 @@ static void enter_group(struct marlin_product *q)
 static void dequantise(struct marlin_product *q, uint32_t i, uint32_t t)
 {
     struct operands *o = &q->operands;
-    if (has_groups(q) && t == 0 && i % group_mmas(q) == 0)
+    if (q->mma.has_groups && t == 0 && i % q->mma.group == 0)
         enter_group(q);
     marlin_emit_dequantise(q, t, o->words[t][i % STEP_MMAS], o->a[i % 2][t]);
-}
-
-/*
- * How many mma steps ahead of the products words and scales are loaded. In a step with few products
- * one step ahead is not enough to hide the latency of the load.
- */
-static uint32_t weights_ahead(const struct marlin_product *q)
-{
-    return loads_of_mma_step(q) > 1 ? 1 : 2;
 }
 
 static void first_weights(struct marlin_product *q, ptx_u32 slot)
@@ -250,7 +214,7 @@ static void first_weights(struct marlin_product *q, ptx_u32 slot)
     load_weights(q, slot, 0);
     for (uint32_t t = 0; t < tiles(q); t++)
         dequantise(q, 0, t);
-    if (weights_ahead(q) > 1)
+    if (q->mma.ahead > 1)
         load_weights(q, slot, 1);
 }
 
@@ -260,8 +224,8 @@ static void first_weights(struct marlin_product *q, ptx_u32 slot)
  */
 static bool begins_anew(const struct marlin_product *q)
 {
-    bool zeros = !has_groups(q) && q->spec->zeros && !needs_totals(q);
-    return zeros || (has_groups(q) && marlin_half_varies(q)) || marlin_has_odd_halves(q->v);
+    bool zeros = !q->mma.has_groups && q->spec->zeros && !needs_totals(&q->mma);
+    return zeros || (q->mma.has_groups && marlin_half_varies(q)) || marlin_has_odd_halves(q->v);
 }
 
 void marlin_emit_first_operands(struct marlin_product *q)
@@ -279,12 +243,12 @@ void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n)
                 ptx_mov_f32_to(q->g.k, q->acc[t][j][r], F32(0));
     marlin_emit_half(q, tile_n, q->operands.half);
     marlin_emit_strip(q, tile_n);
-    if (!has_groups(q)) {
+    if (!q->mma.has_groups) {
         marlin_emit_column_scales_load(q, tile_n, &q->operands.scales);
         if (q->spec->zeros)
             marlin_emit_dequantiser(q, &q->operands.scales);
     }
-    if (needs_totals(q))
+    if (needs_totals(&q->mma))
         clear_totals(q);
     if (begins_anew(q))
         first_weights(q, read_slot(q));
@@ -333,7 +297,7 @@ static void add_load(struct marlin_product *q, const ptx_u32 x[4])
     ptx_kernel *k = q->g.k;
     struct totals *t = &q->operands.totals;
     const ptx_u32 ones[2] = {t->ones, t->ones};
-    if (!parts_totals(q)) {
+    if (!q->mma.parts_totals) {
         mma(q, t->sums[0], x, ones);
         return;
     }
@@ -347,7 +311,7 @@ static void add_load(struct marlin_product *q, const ptx_u32 x[4])
 /* Adds the activations that were loaded for mma step i, if any, to their sums. */
 static void add_to_totals(struct marlin_product *q, uint32_t i)
 {
-    bool pairs = gemm_operand_pairs_steps(&q->x);
+    bool pairs = q->mma.pairs;
     if (!pairs || i % 2 == 0)
         add_load(q, activations(q, pairs ? i / 2 : i));
 }
@@ -356,7 +320,7 @@ static void add_to_totals(struct marlin_product *q, uint32_t i)
 static ptx_f32 own_total(struct marlin_product *q, uint32_t i, uint32_t j)
 {
     const struct totals *t = &q->operands.totals;
-    uint32_t of = !parts_totals(q) ? 0 : gemm_operand_pairs_steps(&q->x) ? i % 2 : j;
+    uint32_t of = !q->mma.parts_totals ? 0 : q->mma.pairs ? i % 2 : j;
     return ptx_add_f32(q->g.k, t->sums[of][0], t->sums[of][2]);
 }
 
@@ -364,8 +328,8 @@ void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k
                         ptx_f32 totals[2])
 {
     ptx_kernel *k = q->g.k;
-    uint32_t mmas = mma_steps(q) / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
-    bool pairs = gemm_operand_pairs_steps(&q->x);
+    uint32_t mmas = q->mma.steps / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
+    bool pairs = q->mma.pairs;
     if (mmas > 1 || !pairs || first % 2 == 0)
         new_totals(q);
     for (uint32_t i = first; i < first + mmas; i++) {
@@ -387,10 +351,11 @@ static void find_totals(struct marlin_product *q, uint32_t i, ptx_f32 totals[2][
     ptx_kernel *k = q->g.k;
     const struct totals *t = &q->operands.totals;
     for (uint32_t j = 0; j < token_groups(q); j++) {
-        for (uint32_t e = 0; e < 2 && are_stored(q); e++)
-            totals[j][e] = t->sums[j][e];
-        if (are_stored(q))
+        if (q->mma.correction == MARLIN_BY_STORED_TOTALS) {
+            totals[j][0] = t->sums[j][0];
+            totals[j][1] = t->sums[j][1];
             continue;
+        }
         ptx_f32 sum = own_total(q, i, j);
         for (uint32_t e = 0; e < 2; e++)
             totals[j][e] = ptx_u32_as_f32(
@@ -404,7 +369,7 @@ typedef ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4];
 static void multiply_load(struct marlin_product *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
-    if (needs_totals(q) && !are_stored(q))
+    if (q->mma.correction == MARLIN_BY_TOTALS)
         add_to_totals(q, i);
     uint32_t first = 2 * p, end = first + 2 < token_groups(q) ? first + 2 : token_groups(q);
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -417,23 +382,11 @@ static void multiply_load(struct marlin_product *q, uint32_t i, uint32_t p, sums
  */
 static void load_after(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
-    uint32_t one = i + 1, all = mma_steps(q);
-    if (p + 1 < loads_of_mma_step(q))
+    uint32_t one = i + 1, all = q->mma.steps;
+    if (p + 1 < q->mma.loads)
         load_activations(q, slot, i, p + 1);
     else
         load_activations(q, one < all ? slot : next, one % all, 0);
-}
-
-/*
- * Whether the rest of the stage is read at the start of mma step i, so that the slot is released
- * before the wait for the next stage. There are registers for one load of activations. Sums of
- * activations that the end of a group needs would be read too late for that.
- */
-static bool leaves_slot(const struct marlin_product *q, uint32_t i)
-{
-    bool fits = weights_ahead(q) * loads_of_mma_step(q) == 2;
-    bool stored = are_stored(q) && (needs_totals(q) || group_mmas(q) == 1);
-    return !fills_itself(q) && fits && !stored && i + weights_ahead(q) == mma_steps(q);
 }
 
 /*
@@ -442,11 +395,11 @@ static bool leaves_slot(const struct marlin_product *q, uint32_t i)
  */
 static void prepare_next(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
-    uint32_t each = loads_of_mma_step(q), count = tiles(q), all = mma_steps(q);
-    uint32_t one = i + 1, ahead = i + weights_ahead(q);
+    uint32_t each = q->mma.loads, count = tiles(q), all = q->mma.steps;
+    uint32_t one = i + 1, ahead = i + q->mma.ahead;
     if (p == 0 && ahead == one)
         load_weights(q, one < all ? slot : next, one % all);
-    if (p > 0 || !leaves_slot(q, i))
+    if (p > 0 || !(q->mma.leaves_slot && ahead == all))
         load_after(q, slot, next, i, p);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
         dequantise(q, one % all, t);
@@ -489,28 +442,30 @@ static void load_first_sums(struct marlin_product *q, uint32_t group, ptx_f32 fi
 /* What the sums of all tiles start from at mma step i: 0, or their correction by zero points. */
 static void first_sums(struct marlin_product *q, uint32_t i, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
-    if (marlin_stores_first_sums(q->spec, q->v)) {
-        load_first_sums(q, i / group_mmas(q), first);
+    if (q->mma.correction == MARLIN_FROM_STORED_SUMS) {
+        load_first_sums(q, i / q->mma.group, first);
         return;
     }
     for (uint32_t j = 0; j < token_groups(q); j++) {
         for (int r = 0; r < 4; r++)
-            first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->g.k, F32(0)) : F32(0);
-        for (uint32_t step = i; step < i + group_mmas(q) && starts_from_zeros(q); step++)
+            first[j][r] =
+                q->mma.correction == MARLIN_FROM_ZEROS ? ptx_mov_f32(q->g.k, F32(0)) : F32(0);
+        for (uint32_t step = i; step < i + q->mma.group && q->mma.correction == MARLIN_FROM_ZEROS;
+             step++)
             mma(q, first[j], q->operands.zero, fragment(q, step, j));
     }
 }
 
 static void begin_group(struct marlin_product *q, uint32_t i, struct group *g)
 {
-    bool loads = !gemm_operand_pairs_steps(&q->x) || i % 2 == 0;
-    if (needs_totals(q) && !are_stored(q) && loads)
+    bool loads = !q->mma.pairs || i % 2 == 0;
+    if (q->mma.correction == MARLIN_BY_TOTALS && loads)
         clear_totals(q);
     sums first;
     first_sums(q, i, first[0]);
     for (uint32_t t = 0; t < tiles(q); t++) {
         marlin_emit_scales_f32(q, &q->operands.group, t, g->scale[t]);
-        for (uint32_t h = 0; h < 2 && needs_totals(q); h++)
+        for (uint32_t h = 0; h < 2 && needs_totals(&q->mma); h++)
             g->correction[t][h] = marlin_emit_correction(q, &q->operands.group, t, h);
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -524,11 +479,11 @@ static void begin_group(struct marlin_product *q, uint32_t i, struct group *g)
  */
 static void end_group(struct marlin_product *q, uint32_t i, struct group *g)
 {
-    if (needs_totals(q) && !are_stored(q))
+    if (q->mma.correction == MARLIN_BY_TOTALS)
         find_totals(q, i, g->totals);
-    else if (needs_totals(q) && i + 1 < mma_steps(q))
-        load_totals(q, i / group_mmas(q), g->totals);
-    for (uint32_t t = 0; t < tiles(q) && needs_totals(q); t++)
+    else if (needs_totals(&q->mma) && i + 1 < q->mma.steps)
+        load_totals(q, i / q->mma.group, g->totals);
+    for (uint32_t t = 0; t < tiles(q) && needs_totals(&q->mma); t++)
         correct(q, t, g->correction[t], g->totals, g->sums);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < token_groups(q); j++)
@@ -542,9 +497,9 @@ static void end_group(struct marlin_product *q, uint32_t i, struct group *g)
  */
 static void end_reading(struct marlin_product *q, ptx_u32 barrier, struct group *last)
 {
-    if (are_stored(q) && !has_groups(q))
+    if (q->mma.correction == MARLIN_BY_STORED_TOTALS && !q->mma.has_groups)
         add_stored(q);
-    else if (are_stored(q) && needs_totals(q))
+    else if (q->mma.correction == MARLIN_BY_STORED_TOTALS)
         load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
     gemm_ring_release(q->g.k, &q->g.ring, barrier,
                       gemm_ring_refilled(q->g.k, &q->g.ring, q->g.to_read, q->g.releases));
@@ -552,7 +507,7 @@ static void end_reading(struct marlin_product *q, ptx_u32 barrier, struct group 
 
 static void advance(struct marlin_product *q, ptx_u32 slot, uint32_t i, struct group *group)
 {
-    if (leaves_slot(q, i)) {
+    if (q->mma.leaves_slot) {
         load_after(q, slot, slot, i, 0);
         end_reading(q, q->g.read.barrier, group);
     }
@@ -561,30 +516,29 @@ static void advance(struct marlin_product *q, ptx_u32 slot, uint32_t i, struct g
 
 void marlin_emit_multiply(struct marlin_product *q)
 {
-    bool by_group = scales_groups(q), leaves = false;
-    uint32_t all = mma_steps(q);
+    bool by_group = q->mma.scales_groups;
+    uint32_t all = q->mma.steps;
     ptx_u32 slot = ptx_mov_u32(q->g.k, read_slot(q));
     struct group group;
-    if (are_stored(q)) {
+    if (marlin_stores_totals(q->spec, q->v)) {
         q->totals_place.present.slot = slot;
         q->totals_place.present.barrier = ptx_mov_u32(q->g.k, q->g.read.barrier);
         q->totals_place.present.parity = ptx_mov_u32(q->g.k, q->g.read.parity);
     }
-    if (fills_itself(q))
+    if (!q->reads_ring)
         gemm_pipeline_issue(q->g.k, &q->g.pipeline);
     for (uint32_t i = 0; i < all; i++) {
-        if (by_group && i % group_mmas(q) == 0)
+        if (by_group && i % q->mma.group == 0)
             begin_group(q, i, &group);
-        leaves = leaves || leaves_slot(q, i);
-        if (i + weights_ahead(q) == all)
+        if (i + q->mma.ahead == all)
             advance(q, slot, i, &group);
-        for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
+        for (uint32_t p = 0; p < q->mma.loads; p++) {
             prepare_next(q, slot, read_slot(q), i, p);
             multiply_load(q, i, p, by_group ? group.sums : q->acc);
         }
-        if (i + 1 == all && !leaves && !fills_itself(q))
+        if (i + 1 == all && q->reads_ring && !q->mma.leaves_slot)
             end_reading(q, q->g.held[0], &group);
-        if (by_group && (i + 1) % group_mmas(q) == 0)
+        if (by_group && (i + 1) % q->mma.group == 0)
             end_group(q, i, &group);
     }
 }
@@ -595,21 +549,21 @@ void marlin_emit_finish_sums(void *product)
     ptx_kernel *k = q->g.k;
     ptx_f32 totals[2][2];
     bool corrects = marlin_corrects_sums(q->spec, q->v), has_units = marlin_code_unit(q, 0) != 1;
-    if (has_groups(q) && !has_units)
+    if (q->mma.has_groups && !has_units)
         return;
-    if (!has_groups(q) && corrects)
+    if (!q->mma.has_groups && corrects)
         find_totals(q, 0, totals);
     for (uint32_t t = 0; t < tiles(q); t++) {
         ptx_f32 scale[2] = {F32(1), F32(1)}, correction[2];
         for (uint32_t h = 0; h < 2 && corrects; h++)
             correction[h] = marlin_emit_correction(q, &q->operands.scales, t, h);
-        if (!has_groups(q) && corrects)
+        if (!q->mma.has_groups && corrects)
             correct(q, t, correction, totals, q->acc);
-        if (!has_groups(q))
+        if (!q->mma.has_groups)
             marlin_emit_scales_f32(q, &q->operands.scales, t, scale);
         for (uint32_t h = 0; h < 2 && has_units; h++) {
             ptx_f32 codes = F32(1 / marlin_code_unit(q, h));
-            scale[h] = has_groups(q) ? codes : ptx_mul_f32(k, scale[h], codes);
+            scale[h] = q->mma.has_groups ? codes : ptx_mul_f32(k, scale[h], codes);
         }
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)

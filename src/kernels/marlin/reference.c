@@ -52,7 +52,7 @@ struct approximate {
 
 /* An output feature's weights. */
 struct feature {
-    double *weights;      /* [k] */
+    double *weights;      /* [k]; the memory of all arrays begins here */
     double *lost;         /* [k], ŵ − w where weights are rounded */
     double *carried;      /* [k], what w goes through where sums are corrected: |s|·(2o + q + z) */
     double *chunk_scales; /* [k / 16], |s| of each chunk of K that mma multiplies at once */
@@ -141,43 +141,17 @@ static void decode_feature(const struct marlin_problem *p, const ptxgen_w4_matri
     feature->sum_scale = sum_scale;
 }
 
-static bool allocate_feature(const ptxgen_w4_info *info, struct feature *feature)
+static bool allocate_feature(const ptxgen_w4_info *info, struct feature *f)
 {
-    feature->weights = malloc(info->k * sizeof(double));
-    feature->lost = malloc(info->k * sizeof(double));
-    feature->carried = malloc(info->k * sizeof(double));
-    feature->chunk_scales = malloc((info->k / CHUNK + 1) * sizeof(double));
-    feature->scales = malloc(info->groups * sizeof(double));
-    return feature->weights && feature->lost && feature->carried && feature->chunk_scales &&
-           feature->scales;
-}
-
-static void free_feature(struct feature *feature)
-{
-    free(feature->weights);
-    free(feature->lost);
-    free(feature->carried);
-    free(feature->chunk_scales);
-    free(feature->scales);
-}
-
-ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *w, double *weights, ptxgen_error *err)
-{
-    ptxgen_w4_info info;
-    ptxgen_status status = check_matrix(w, &info, err);
-    if (status != PTXGEN_OK)
-        return status;
-    const struct marlin_problem exact = {.w = w};
-    struct feature feature;
-    bool have = allocate_feature(&info, &feature);
-    for (size_t n = 0; have && n < w->n; n++) {
-        decode_feature(&exact, w, &info, n, &feature);
-        for (size_t k = 0; k < w->k; k++)
-            weights[k * w->n + n] = feature.weights[k];
-    }
-    free_feature(&feature);
-    return have ? PTXGEN_OK
-                : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", w->k);
+    size_t k = info->k, chunks = k / CHUNK;
+    f->weights = malloc((3 * k + chunks + info->groups) * sizeof *f->weights);
+    if (!f->weights)
+        return false;
+    f->lost = f->weights + k;
+    f->carried = f->lost + k;
+    f->chunk_scales = f->carried + k;
+    f->scales = f->chunk_scales + chunks;
+    return true;
 }
 
 /* The sums over K for an output, of w or of up. */
@@ -450,7 +424,7 @@ static void free_work(struct work *w)
     free(w->tokens);
     for (int i = 0; i < FEATURES; i++)
         for (int j = 0; j < 2; j++)
-            free_feature(&w->features[i][j]);
+            free(w->features[i][j].weights);
 }
 
 ptxgen_status marlin_reference(const struct marlin_problem *p, double *y, double *bound,

@@ -66,9 +66,6 @@ struct marlin_problem {
     size_t restart;
 };
 
-/** s·(q − z) of every weight, exact: [k, n] doubles. */
-ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *matrix, double *weights, ptxgen_error *err);
-
 /**
  * Fills y[m·n] and, unless NULL, bound[m·n] and spread[m·n] (ptxgen/accuracy.h). The bound is the
  * farthest that a correct kernel's output can be from y, after rounding to y_type. Infinite where

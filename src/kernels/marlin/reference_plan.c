@@ -57,8 +57,6 @@ static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 static ptxgen_status check_matrix(const ptxgen_marlin_spec *s, const char *name,
                                   const ptxgen_w4_matrix *m, ptxgen_error *err)
 {
-    if (!m)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is NULL", name);
     size_t rows = m->group_size == PTXGEN_W4_PER_CHANNEL ? m->k : (size_t)m->group_size;
     if (m->k == s->k && m->n == s->n && rows == marlin_group_rows(s))
         return PTXGEN_OK;
@@ -72,18 +70,22 @@ static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_o
                            ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = &plan->spec;
-    const struct linear_array vectors[] = {
+    bool gated = marlin_gated(s);
+    const struct linear_array arrays[] = {
+        {"weights", o->weights, true, 0, 0},
+        {"up", o->up, gated, 0, 0},
         {"bias", o->bias, s->bias, 0, 0},
-        {"up_bias", o->up_bias, s->bias && marlin_gated(s), 0, 0},
+        {"up_bias", o->up_bias, s->bias && gated, 0, 0},
         {"residual", o->residual, s->residual && o->m, 0, 0}};
-    ptxgen_status status = check_matrix(s, "weights", o->weights, err);
-    if (status == PTXGEN_OK && marlin_gated(s))
+    ptxgen_status status =
+        linear_check_arrays("marlin", arrays, sizeof arrays / sizeof *arrays, err);
+    if (status == PTXGEN_OK)
+        status = check_matrix(s, "weights", o->weights, err);
+    if (status == PTXGEN_OK && gated)
         status = check_matrix(s, "up", o->up, err);
     if (status == PTXGEN_OK && o->m && !ptxgen_marlin_choose(plan, o->m))
         status = gemm_refuse_m(&marlin_planner, plan, o->m, err);
-    return status == PTXGEN_OK
-               ? linear_check_arrays("marlin", vectors, sizeof vectors / sizeof *vectors, err)
-               : status;
+    return status;
 }
 
 /*
@@ -125,7 +127,9 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
     const ptxgen_marlin_spec *s = &plan->spec;
     const ptxgen_tile *v = ptxgen_marlin_choose(plan, o->m ? o->m : 1);
     ptxgen_element type = (ptxgen_element)s->type;
-    double code_cut = marlin_corrects_sums(s, v) && type == PTXGEN_F16 ? cut_of_code : 0;
+    enum marlin_form form = marlin_find_form(s, v);
+    bool masked = form == MARLIN_MASKED, rounds = form == MARLIN_SCALED || form == MARLIN_FOLDED;
+    double code_cut = masked && type == PTXGEN_F16 ? cut_of_code : 0;
     return (struct marlin_problem){
         .m = o->m,
         .x_type = type,
@@ -138,11 +142,11 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .residual_stride = o->residual_stride ? o->residual_stride : s->n,
         .activation = marlin_gated(s) ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)s->activation,
         .depth = depth_of(s, v),
-        .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
-        .unit = type == PTXGEN_BF16 && !marlin_corrects_sums(s, v) ? bf16_unit : 1,
-        .folds = type == PTXGEN_BF16 && !s->zeros,
+        .weight_type = rounds ? type : PTXGEN_F32,
+        .unit = type == PTXGEN_BF16 && !masked ? bf16_unit : 1,
+        .folds = form == MARLIN_FOLDED,
         .activation_error = activation_error,
-        .corrects_sums = marlin_corrects_sums(s, v),
+        .corrects_sums = masked,
         .offset = marlin_code_offset(s),
         .cut = MMA_DEPTH * code_cut,
         .cut_sums = plan->target.ptx.sm >= 90 ? 1 : 2,

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed weights, from global memory to fragments of mma.
- *
- *     codes   16 bytes a lane, tile and step ── cp.async ─▶ the same lane's 16 bytes ─▶ dequantise
- *
- * A lane copies exactly the 16 bytes of each tile and step that it reads later itself, so codes
- * have no bank conflicts and need no swizzle. The first lanes copy scales and zero points for the
- * warp.
+ * Packed weights, from a stage in shared memory to fragments of mma.
  *
  * Dequantisation puts a code into the low mantissa bits of a constant. As f16, 0x6400 | q is 1024 +
  * q and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes; subtracting 1024 + z, or
@@ -55,79 +49,7 @@ uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *s, const ptxgen_tile *v
     return (marlin_steps(s) + steps - 1) / steps;
 }
 
-static uint32_t warp_codes(const ptxgen_tile *v)
-{
-    return v->steps * (v->warp_n / MARLIN_TILE) * MARLIN_TILE_BYTES;
-}
-
-static uint32_t a_bytes(const ptxgen_tile *v)
-{
-    return gemm_operand_stage_bytes(v->tile_m, v->wk * v->steps);
-}
-
-static uint32_t scales_start(const ptxgen_tile *v)
-{
-    return a_bytes(v) + v->wn * v->wk * warp_codes(v);
-}
-
-static uint32_t zeros_start(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
-{
-    return scales_start(v) + v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_SCALES_BYTES;
-}
-
-uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
-{
-    uint32_t zeros =
-        s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_ZEROS_BYTES : 0;
-    return (zeros_start(s, v) + zeros + GEMM_BLOCK_BYTES - 1) / GEMM_BLOCK_BYTES * GEMM_BLOCK_BYTES;
-}
-
-/* ---- global to shared ---- */
-
-static bool steps_have_tail(const struct marlin_product *q)
-{
-    return marlin_steps(q->spec) % (q->v->wk * q->v->steps) != 0;
-}
-
-static bool strips_have_tail(const struct marlin_product *q)
-{
-    return marlin_strips(q->spec) * MARLIN_STRIP % q->v->tile_n != 0;
-}
-
-static bool is_half_strip(const struct marlin_product *q)
-{
-    return q->v->warp_n < MARLIN_STRIP;
-}
-
-void marlin_emit_weights_begin(struct marlin_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    struct weights *w = &q->w;
-    uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
-    w->codes = ptx_mov_u64(k, U64(0));
-    w->scales = ptx_mov_u64(k, U64(0));
-    w->zeros = ptx_mov_u64(k, U64(0));
-    w->step = ptx_mov_u32(k, U32(0));
-    w->strip_bytes = ptx_mov_u32(k, U32(CHUNK));
-    w->half = marlin_half_varies(q) ? ptx_mov_u32(k, U32(0)) : ptx_and_b32(k, q->along_n, U32(1));
-    q->operands.half = marlin_half_varies(q) ? ptx_mov_u32(k, U32(0)) : w->half;
-    ptx_u32 lane = ptx_mul_lo_u32(k, q->g.at.lane, U32(CHUNK));
-    ptx_u32 codes = ptx_mad_lo_u32(k, q->g.at.warp, U32(warp_codes(q->v)), lane);
-    w->codes_at = ptx_add_u32(k, codes, U32(a_bytes(q->v)));
-    w->step_bytes = tiles(q) * MARLIN_TILE_BYTES;
-    if (!groups)
-        return;
-    uint32_t start = scales_start(q->v), size = groups * MARLIN_SCALES_BYTES;
-    ptx_u32 scales = ptx_mad_lo_u32(k, q->g.at.warp, U32(size), U32(start));
-    w->scales_to = ptx_add_u32(k, scales, lane);
-    w->scales_at = ptx_mad_lo_u32(k, q->g.at.group, U32(CHUNK), scales);
-    if (!q->spec->zeros)
-        return;
-    start = zeros_start(q->spec, q->v), size = groups * MARLIN_ZEROS_BYTES;
-    ptx_u32 zeros = ptx_mad_lo_u32(k, q->g.at.warp, U32(size), U32(start));
-    w->zeros_to = ptx_add_u32(k, zeros, lane);
-    w->zeros_at = ptx_mad_lo_u32(k, q->g.at.group, U32(4), zeros);
-}
+/* ---- the strip of a warp ---- */
 
 /* The warp's first packed feature, in units of warp_n. */
 static ptx_u32 columns_of(struct marlin_product *q, ptx_u32 tile_n)
@@ -135,15 +57,14 @@ static ptx_u32 columns_of(struct marlin_product *q, ptx_u32 tile_n)
     return ptx_mad_lo_u32(q->g.k, tile_n, U32(q->v->wn), q->along_n);
 }
 
-/* The warp's strip of packed features. */
-static ptx_u32 strip_of(struct marlin_product *q, ptx_u32 tile_n)
+ptx_u32 marlin_emit_strip_of(struct marlin_product *q, ptx_u32 tile_n)
 {
     return gemm_divide(q->g.k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
 }
 
 bool marlin_half_varies(const struct marlin_product *q)
 {
-    return is_half_strip(q) && q->v->wn % 2;
+    return has_half_strip(q) && q->v->wn % 2;
 }
 
 void marlin_emit_half(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 half)
@@ -187,150 +108,6 @@ void marlin_emit_strip(struct marlin_product *q, ptx_u32 tile_n)
         ptx_mad_lo_u32_to(k, w->zeros_at, strip, U32(w->zeros_bytes), w->strips_zeros);
 }
 
-void marlin_emit_weights_locate(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 stage)
-{
-    ptx_kernel *k = q->g.k;
-    struct weights *w = &q->w;
-    const ptxgen_marlin_spec *s = q->spec;
-    ptx_u32 strip = strip_of(q, tile_n);
-    marlin_emit_half(q, tile_n, w->half);
-    ptx_u32 part = ptx_mad_lo_u32(k, stage, U32(q->v->wk), q->along_k);
-    ptx_mul_lo_u32_to(k, w->step, part, U32(q->v->steps));
-    ptx_u64 lane = ptx_mul_wide_u32(k, q->g.at.lane, U32(CHUNK));
-    ptx_u64 codes = ptx_add_u64(k, q->address[MARLIN_CODES], lane);
-    if (is_half_strip(q))
-        codes = ptx_mad_wide_u32(k, w->half, U32(MARLIN_STEP_BYTES / 2), codes);
-    ptx_u64 in_strip = ptx_mad_wide_u32(k, w->step, U32(MARLIN_STEP_BYTES), codes);
-    ptx_u64 strip_bytes = U64((uint64_t)marlin_steps(s) * MARLIN_STEP_BYTES);
-    ptx_u64 strip64 = ptx_cvt_u64_u32(k, strip);
-    ptx_mad_lo_u64_to(k, w->codes, strip64, strip_bytes, in_strip);
-    if (marlin_stage_groups(s, q->v->steps)) {
-        ptx_u64 scales = ptx_add_u64(k, q->address[MARLIN_SCALES], lane);
-        ptx_mad_wide_u32_to(k, w->scales, strip, U32(marlin_groups(s) * MARLIN_SCALES_BYTES),
-                            scales);
-    }
-    if (marlin_stage_groups(s, q->v->steps) && s->zeros) {
-        ptx_u64 zeros = ptx_add_u64(k, q->address[MARLIN_ZEROS], lane);
-        ptx_mad_wide_u32_to(k, w->zeros, strip, U32(marlin_groups(s) * MARLIN_ZEROS_BYTES), zeros);
-    }
-    if (strips_have_tail(q)) {
-        ptx_pred exists = ptx_setp_lt_u32(k, strip, U32(marlin_strips(s)));
-        ptx_selp_u32_to(k, w->strip_bytes, U32(CHUNK), U32(0), exists);
-    }
-}
-
-/* Issues a copy of 16 bytes: `size` bytes from memory, then zeros. */
-static void copy(struct marlin_product *q, ptx_u32 to, uint32_t to_offset, ptx_u64 from, uint32_t from_offset,
-                 ptx_u32 size)
-{
-    if (steps_have_tail(q) || strips_have_tail(q))
-        ptx_cp_async_cg_zfill(q->g.k, to, (int)to_offset, from, (int)from_offset, CHUNK, size);
-    else
-        ptx_cp_async_cg(q->g.k, to, (int)to_offset, from, (int)from_offset, CHUNK);
-}
-
-static void send_codes(struct marlin_product *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
-{
-    ptx_u32 to = ptx_add_u32(q->g.k, slot, q->w.codes_at);
-    for (uint32_t t = 0; t < tiles(q); t++)
-        copy(q, to, (step * tiles(q) + t) * MARLIN_TILE_BYTES, q->w.codes,
-             step * MARLIN_STEP_BYTES + t * MARLIN_TILE_BYTES, size);
-}
-
-/* Whether a group of the stage starts with this step of the stage. */
-static bool starts_group(const struct marlin_product *q, uint32_t step)
-{
-    uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
-    return groups && (groups > 1 || step == 0);
-}
-
-/*
- * The first lanes copy the groups of a step, `bytes` bytes each; `strip` is the first group's
- * address.
- */
-static void send_groups(struct marlin_product *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
-                        ptx_u32 size)
-{
-    ptx_kernel *k = q->g.k;
-    uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
-    ptx_u32 at = step ? ptx_add_u32(k, q->w.step, U32(step)) : q->w.step;
-    ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(k, at, rows / MARLIN_STEP) : at;
-    ptx_u64 from = ptx_mad_wide_u32(k, group, U32(groups * bytes), strip);
-    ptx_guarded(k, ptx_setp_lt_u32(k, q->g.at.lane, U32(groups * bytes / CHUNK)))
-        copy(q, to, step * groups * bytes, from, 0, size);
-}
-
-void marlin_emit_weights_issue(struct marlin_product *q, ptx_u32 slot)
-{
-    ptx_kernel *k = q->g.k;
-    struct weights *w = &q->w;
-    uint32_t all = marlin_steps(q->spec), steps = q->v->wk * q->v->steps;
-    for (uint32_t step = 0; step < q->v->steps; step++) {
-        ptx_u32 size = w->strip_bytes;
-        if (steps_have_tail(q)) {
-            ptx_pred exists = ptx_setp_lt_u32(k, w->step, U32(all > step ? all - step : 0));
-            size = ptx_selp_u32(k, size, U32(0), exists);
-        }
-        send_codes(q, slot, step, size);
-        if (!starts_group(q, step))
-            continue;
-        send_groups(q, ptx_add_u32(k, slot, w->scales_to), step, w->scales, MARLIN_SCALES_BYTES,
-                    size);
-        if (q->spec->zeros)
-            send_groups(q, ptx_add_u32(k, slot, w->zeros_to), step, w->zeros, MARLIN_ZEROS_BYTES,
-                        size);
-    }
-    ptx_add_u64_to(k, w->codes, w->codes, U64((uint64_t)steps * MARLIN_STEP_BYTES));
-    ptx_add_u32_to(k, w->step, w->step, U32(steps));
-}
-
-/* ---- global to the L2 ---- */
-
-/* Prefetches the warp's groups of the step in register `step`. */
-static void prefetch_groups(struct marlin_product *q, ptx_u64 strip, ptx_u32 step, uint32_t bytes)
-{
-    uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
-    ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(q->g.k, step, rows / MARLIN_STEP) : step;
-    ptx_u64 from = ptx_mad_wide_u32(q->g.k, group, U32(groups * bytes), strip);
-    ptx_cp_async_bulk_prefetch_L2(q->g.k, from, 0, U32(groups * bytes));
-}
-
-/* Prefetches step `i` of the stage whose first step is in register `step`. */
-static void prefetch_step(struct marlin_product *q, ptx_u64 codes, ptx_u32 step, uint32_t i)
-{
-    ptx_kernel *k = q->g.k;
-    ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
-    ptx_if(k, ptx_setp_lt_u32(k, here, U32(marlin_steps(q->spec)))) {
-        ptx_cp_async_bulk_prefetch_L2(k, codes, (int)(i * MARLIN_STEP_BYTES),
-                                      U32(warp_codes(q->v) / q->v->steps));
-        if (starts_group(q, i))
-            prefetch_groups(q, q->w.scales, here, MARLIN_SCALES_BYTES);
-        if (starts_group(q, i) && q->spec->zeros)
-            prefetch_groups(q, q->w.zeros, here, MARLIN_ZEROS_BYTES);
-    }
-}
-
-void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u32 stage_end)
-{
-    ptx_kernel *k = q->g.k;
-    struct weights *w = &q->w;
-    uint32_t steps = q->v->wk * q->v->steps;
-    ptx_u32 below = ptx_add_u32(k, stage, U32(q->v->stages - 2)), step = ptx_mov_u32(k, w->step);
-    ptx_u32 end = ptx_min_u32(k, below, stage_end), at = ptx_mov_u32(k, stage);
-    ptx_u32 exists = ptx_min_u32(k, w->strip_bytes, U32(1));
-    ptx_u32 first_lane = ptx_selp_u32(k, exists, U32(0), ptx_setp_eq_u32(k, q->g.at.lane, U32(0)));
-    ptx_u64 codes = ptx_mov_u64(k, w->codes);
-    ptx_if(k, ptx_setp_ne_u32(k, first_lane, U32(0))) {
-        ptx_for(k, at, end, U32(1)) {
-            ptx_nounroll(k);
-            for (uint32_t i = 0; i < q->v->steps; i++)
-                prefetch_step(q, codes, step, i);
-            ptx_add_u64_to(k, codes, codes, U64((uint64_t)steps * MARLIN_STEP_BYTES));
-            ptx_add_u32_to(k, step, step, U32(steps));
-        }
-    }
-}
-
 /* ---- shared to registers ---- */
 
 void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t step,
@@ -349,7 +126,7 @@ void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t s
 /* Keeps the zero points of the warp's half of a strip, which are one half of the word. */
 static void keep_zeros(struct marlin_product *q, ptx_u32 word, struct scales *s)
 {
-    if (is_half_strip(q)) {
+    if (has_half_strip(q)) {
         ptx_u32 shift = ptx_mul_lo_u32(q->g.k, q->operands.half, U32(16));
         ptx_shr_u32_to(q->g.k, s->zeros, word, shift);
     } else
@@ -360,7 +137,7 @@ void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t gr
 {
     ptx_kernel *k = q->g.k;
     ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
-    if (is_half_strip(q)) {
+    if (has_half_strip(q)) {
         if (!q->reads_ring)
             at = ptx_mad_lo_u32(k, q->operands.half, U32(CHUNK / 2), at);
         ptx_ld_shared_v2_u32_to(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
@@ -375,12 +152,12 @@ void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t gr
 void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, struct scales *s)
 {
     ptx_kernel *k = q->g.k;
-    ptx_u32 strip = strip_of(q, tile_n);
+    ptx_u32 strip = marlin_emit_strip_of(q, tile_n);
     if (strips_have_tail(q)) /* past the last strip, load its scales again; they are not used */
         strip = ptx_min_u32(k, strip, U32(marlin_strips(q->spec) - 1));
     ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
     ptx_u64 row = ptx_mad_wide_u32(k, q->g.at.group, U32(CHUNK), at);
-    if (is_half_strip(q)) {
+    if (has_half_strip(q)) {
         ptx_u64 half = ptx_mad_wide_u32(k, q->operands.half, U32(CHUNK / 2), row);
         ptx_ld_global_nc_v2_u32_to(k, s->packed, half, 0);
     } else
@@ -429,27 +206,27 @@ enum {
     MINUS_UNIT = 0xF300F300, /* factor of a zero point, which is a subnormal, for the addend */
 };
 
-/*
- * Whether the scale is part of the factor of codes: then −8·s is added, which is exact because 8 is
- * a power of two.
- */
-static bool folds_scales(const struct marlin_product *q)
+enum marlin_form marlin_find_form(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    return is_bf16(q) && !q->spec->zeros && !marlin_scales_sums(q->spec, q->v);
+    if (marlin_corrects_sums(s, v))
+        return MARLIN_MASKED;
+    if (marlin_scales_sums(s, v))
+        return MARLIN_UNSCALED;
+    return s->type == PTXGEN_BF16 && !s->zeros ? MARLIN_FOLDED : MARLIN_SCALED;
 }
 
 void marlin_emit_dequantiser_begin(struct marlin_product *q)
 {
     struct dequantiser *d = &q->operands.dequantiser;
     const struct constants *c = &constants[is_bf16(q)];
-    bool folds = folds_scales(q), scales = !marlin_scales_sums(q->spec, q->v) && !folds;
+    bool folds = q->form == MARLIN_FOLDED;
     d->minus_zero = ptx_mov_u32(q->g.k, U32(0x80008000));
     for (uint32_t i = 0; i < 2 * tiles(q); i++) {
         uint32_t t = i / 2, h = i % 2, zero = c->zero[h] + PTXGEN_W4_SYMMETRIC_ZERO * c->step[h];
         d->unit[t][h] = !t || folds ? ptx_mov_u32(q->g.k, U32(c->unit[h] * TWICE)) : d->unit[0][h];
         d->zero[t][h] =
             !t || folds || q->spec->zeros ? ptx_mov_u32(q->g.k, U32(zero * TWICE)) : d->zero[0][h];
-        if (scales)
+        if (q->form == MARLIN_SCALED)
             d->scale[t][h] = ptx_mov_u32(q->g.k, U32(0));
     }
 }
@@ -511,15 +288,15 @@ static void set_zero(struct marlin_product *q, const struct scales *s, uint32_t 
 void marlin_emit_dequantiser(struct marlin_product *q, const struct scales *s)
 {
     struct dequantiser *d = &q->operands.dequantiser;
-    if (marlin_corrects_sums(q->spec, q->v))
+    if (q->form == MARLIN_MASKED)
         return;
     for (uint32_t t = 0; t < tiles(q); t++) {
         for (uint32_t h = 0; h < 2 && q->spec->zeros; h++)
             set_zero(q, s, t, h, d->zero[t][h]);
-        if (folds_scales(q)) {
+        if (q->form == MARLIN_FOLDED) {
             spread(q, s->packed[t], FOLDED_UNITS, d->unit[t]);
             spread(q, s->packed[t], FOLDED_ZEROS, d->zero[t]);
-        } else if (!marlin_scales_sums(q->spec, q->v))
+        } else if (q->form == MARLIN_SCALED)
             spread(q, s->packed[t], 0, d->scale[t]);
     }
 }
@@ -535,7 +312,7 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *s)
 
 float marlin_code_unit(const struct marlin_product *q, uint32_t half)
 {
-    if (!marlin_corrects_sums(q->spec, q->v))
+    if (q->form != MARLIN_MASKED)
         return is_bf16(q) ? 0x1p-30f : 1;
     return is_bf16(q) ? 1 : half ? 0x1p-20f : 0x1p-24f;
 }
@@ -562,9 +339,9 @@ ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s,
 static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
 {
     ptx_kernel *k = q->g.k;
-    bool corrects = marlin_corrects_sums(q->spec, q->v), low = corrects && is_bf16(q);
+    bool masked = q->form == MARLIN_MASKED, low = masked && is_bf16(q);
     uint32_t shift = low ? 4 * i : i == 2 ? 8 : 0;
-    uint32_t base = !corrects ? constants[is_bf16(q)].base : low ? 0x4300 : 0;
+    uint32_t base = !masked ? constants[is_bf16(q)].base : low ? 0x4300 : 0;
     if (shift)
         *moved = ptx_shr_u32(k, word, U32(shift));
     ptx_lop3_b32_to(k, to, *moved, U32(i % 2 && !low ? 0x00F000F0 : 0x000F000F), U32(base * TWICE),
@@ -574,19 +351,18 @@ static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u
 void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
 {
     const struct dequantiser *d = &q->operands.dequantiser;
-    bool scales = !marlin_scales_sums(q->spec, q->v) && !folds_scales(q);
     ptx_u32 moved = word;
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t h = i % 2;
         mask_codes(q, i, word, &moved, a[i]);
-        if (marlin_corrects_sums(q->spec, q->v))
+        if (q->form == MARLIN_MASKED)
             continue;
         if (constants[is_bf16(q)].unit[h] == ONE) {
             ptx_f16x2 pair = ptx_u32_as_f16x2(a[i]), zero = ptx_u32_as_f16x2(d->zero[tile][h]);
             ptx_add_f16x2_to(q->g.k, pair, pair, zero);
         } else
             fma_pair(q, a[i], a[i], d->unit[tile][h], d->zero[tile][h]);
-        if (scales)
+        if (q->form == MARLIN_SCALED)
             multiply_pair(q, a[i], a[i], d->scale[tile][h]);
     }
 }

@@ -29,12 +29,6 @@ static uint32_t own_groups(const struct marlin_bulk *b)
     return groups > 1 ? groups / b->q.v->wk : groups;
 }
 
-/* Adds `bytes` to an offset for each warpgroup before this one along K. */
-static ptx_u32 past_others(struct marlin_bulk *b, ptx_u32 offset, uint32_t bytes)
-{
-    return b->q.v->wk > 1 ? ptx_mad_lo_u32(b->q.g.k, b->q.along_k, U32(bytes), offset) : offset;
-}
-
 static uint32_t past_groups(const struct marlin_bulk *b, uint32_t bytes)
 {
     return b->stage.groups > 1 ? own_groups(b) * bytes : 0;
@@ -51,13 +45,13 @@ static void find_lane(struct marlin_bulk *b)
     ptx_u32 strip = ptx_mul_lo_u32(k, q->team_index, U32(group_strips(q)));
     ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
     ptx_u32 tile = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE_BYTES), codes);
-    tile = past_others(b, tile, q->v->steps * MARLIN_STEP_BYTES);
+    tile = past_others(q, tile, q->v->steps * MARLIN_STEP_BYTES);
     b->codes_at = ptx_mad_lo_u32(k, q->g.at.lane, U32(GEMM_CHUNK_BYTES), tile);
-    b->block_at = past_others(b, U32(0), gemm_operand_stage_bytes(q->v->tile_m, q->v->steps));
+    b->block_at = past_others(q, U32(0), gemm_operand_stage_bytes(q->v->tile_m, q->v->steps));
     if (!l->groups)
         return;
     ptx_u32 zeros = ptx_mul_lo_u32(k, strip, U32(l->groups * MARLIN_ZEROS_BYTES));
-    zeros = past_others(b, zeros, past_groups(b, MARLIN_ZEROS_BYTES));
+    zeros = past_others(q, zeros, past_groups(b, MARLIN_ZEROS_BYTES));
     ptx_u32 row = ptx_mad_lo_u32(k, q->g.at.group, U32(4), zeros);
     ptx_u32 byte = ptx_add_u32(k, row, q->along_n);
     if (q->spec->zeros)

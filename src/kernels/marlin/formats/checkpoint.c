@@ -78,9 +78,14 @@ static ptxgen_status check_sizes(const struct w4_format *f, size_t k, size_t n, 
     return status == PTXGEN_OK ? check_size("N", n, f->n_multiple, f->name, err) : status;
 }
 
-static ptxgen_status check_shape(const char *name, const ptxgen_w4_tensor *tensor,
-                                 const size_t shape[2], const struct w4_dims *d, ptxgen_error *err)
+/* Checks a tensor's dtype, and its shape for such weights. */
+static ptxgen_status check_tensor(const char *name, const ptxgen_w4_tensor *tensor,
+                                  ptxgen_w4_dtype dtype, const size_t shape[2],
+                                  const struct w4_dims *d, ptxgen_error *err)
 {
+    if (tensor->dtype != dtype)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %s, not %s", name,
+                           dtype_name(tensor->dtype), dtype_name(dtype));
     if (tensor->shape[0] != shape[0] || tensor->shape[1] != shape[1])
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "%s is [%zu, %zu], but K = %zu, N = %zu and %zu groups make it "
@@ -88,15 +93,6 @@ static ptxgen_status check_shape(const char *name, const ptxgen_w4_tensor *tenso
                            name, tensor->shape[0], tensor->shape[1], d->k, d->n, d->groups,
                            shape[0], shape[1]);
     return PTXGEN_OK;
-}
-
-static ptxgen_status check_tensor(const char *name, const ptxgen_w4_tensor *tensor,
-                                  const size_t shape[2], const struct w4_dims *d, ptxgen_error *err)
-{
-    if (tensor->dtype != PTXGEN_W4_I32)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %s, not int32", name,
-                           dtype_name(tensor->dtype));
-    return check_shape(name, tensor, shape, d, err);
 }
 
 /* Zero points that are not packed: int8 [N, G] of z − 8. */
@@ -110,35 +106,30 @@ static int unpacked_zero(const ptxgen_w4_checkpoint *c, size_t index)
     return ((const int8_t *)c->zeros.data)[index];
 }
 
-static ptxgen_status check_zeros(const struct w4_format *f, const ptxgen_w4_checkpoint *c,
-                                 const struct w4_dims *d, ptxgen_error *err)
+static ptxgen_status check_unpacked_zeros(const char *name, const ptxgen_w4_checkpoint *c,
+                                          const struct w4_dims *d, ptxgen_error *err)
 {
-    size_t packed[2], unpacked[2] = {d->n, d->groups};
-    f->zeros_shape(d, packed);
-    if (!c->zeros.data)
-        return PTXGEN_OK;
-    if (!has_unpacked_zeros(c))
-        return check_tensor(f->zeros, &c->zeros, packed, d, err);
-    ptxgen_status status = check_shape(f->zeros, &c->zeros, unpacked, d, err);
+    const size_t shape[2] = {d->n, d->groups};
+    ptxgen_status status = check_tensor(name, &c->zeros, PTXGEN_W4_I8, shape, d, err);
     for (size_t i = 0; status == PTXGEN_OK && i < d->n * d->groups; i++)
         if (unpacked_zero(c, i) < -8 || unpacked_zero(c, i) > 7)
             status =
                 ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s[%zu, %zu] is %d, not between -8 and 7",
-                            f->zeros, i / d->groups, i % d->groups, unpacked_zero(c, i));
+                            name, i / d->groups, i % d->groups, unpacked_zero(c, i));
     return status;
 }
 
-static ptxgen_status check_scales(const struct w4_format *f, const ptxgen_w4_tensor *scales,
+static ptxgen_status check_scales(const char *name, const ptxgen_w4_tensor *scales,
                                   ptxgen_error *err)
 {
     if (!scales->data)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is absent", f->scales);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is absent", name);
     if ((unsigned)scales->dtype > PTXGEN_W4_BF16)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %s, not f16, bf16 or f32",
-                           f->scales, dtype_name(scales->dtype));
+                           name, dtype_name(scales->dtype));
     if (scales->shape[0] == 0 || scales->shape[1] == 0)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is [%zu, %zu], which is empty",
-                           f->scales, scales->shape[0], scales->shape[1]);
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is [%zu, %zu], which is empty", name,
+                           scales->shape[0], scales->shape[1]);
     return PTXGEN_OK;
 }
 
@@ -155,13 +146,11 @@ static uint64_t load_integer(const ptxgen_w4_tensor *tensor, size_t index)
 static ptxgen_status read_k(const struct w4_format *f, const ptxgen_w4_checkpoint *c, size_t n,
                             size_t *k, ptxgen_error *err)
 {
-    size_t units = c->weights.shape[f->k_dimension];
+    size_t units = c->weights.shape[f->by_column];
     if (__builtin_mul_overflow(units, f->k_per_unit, k))
         *k = SIZE_MAX;
     if (!c->shape.data)
         return PTXGEN_OK;
-    if (!f->has_shape)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has no weight_shape", f->name);
     bool vector = (c->shape.shape[0] == 2 && c->shape.shape[1] == 1) ||
                   (c->shape.shape[0] == 1 && c->shape.shape[1] == 2);
     if (!vector || (c->shape.dtype != PTXGEN_W4_I32 && c->shape.dtype != PTXGEN_W4_I64))
@@ -171,8 +160,8 @@ static ptxgen_status read_k(const struct w4_format *f, const ptxgen_w4_checkpoin
     if (rows != n || columns > *k || *k - columns >= f->k_per_unit)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "weight_shape is [%lld, %lld], but %s is [%zu, %zu] and %s has %zu rows",
-                           (long long)rows, (long long)columns, f->weights, c->weights.shape[0],
-                           c->weights.shape[1], f->scales, n);
+                           (long long)rows, (long long)columns, f->tensors[W4_WEIGHTS],
+                           c->weights.shape[0], c->weights.shape[1], f->tensors[W4_SCALES], n);
     *k = (size_t)columns;
     return PTXGEN_OK;
 }
@@ -194,37 +183,58 @@ static ptxgen_status check_group_size(ptrdiff_t stated, const struct w4_dims *d,
                        stated, scales, d->groups, d->k, size);
 }
 
+static void list_tensors(const ptxgen_w4_checkpoint *c, const ptxgen_w4_tensor *to[W4_TENSORS])
+{
+    const ptxgen_w4_tensor *const all[] = {&c->weights, &c->scales, &c->zeros, &c->g_idx,
+                                           &c->shape};
+    memcpy(to, all, sizeof all);
+}
+
+/* Refuses tensors that the format does not have. */
+static ptxgen_status check_kinds(const struct w4_format *f, const ptxgen_w4_checkpoint *c,
+                                 ptxgen_error *err)
+{
+    if (c->g_idx.data && !f->tensors[W4_G_IDX])
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no g_idx", f->name);
+    if (c->shape.data && !f->tensors[W4_SHAPE])
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no weight_shape", f->name);
+    return PTXGEN_OK;
+}
+
 /* Checks the shapes of the tensors that are present, and fills the sizes of `info`. */
 static ptxgen_status check_shapes(const struct w4_format *f, const ptxgen_w4_checkpoint *c,
                                   ptxgen_w4_info *info, ptxgen_error *err)
 {
     ptxgen_status status;
+    const char *scales = f->tensors[W4_SCALES];
     if (!c->weights.data)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is absent", f->weights);
-    if (c->g_idx.data && !f->g_idx)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no g_idx", f->name);
-    if ((status = check_scales(f, &c->scales, err)) != PTXGEN_OK)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is absent",
+                           f->tensors[W4_WEIGHTS]);
+    if ((status = check_kinds(f, c, err)) != PTXGEN_OK ||
+        (status = check_scales(scales, &c->scales, err)) != PTXGEN_OK)
         return status;
-    struct w4_dims d = {.groups = c->scales.shape[f->scales_by_column],
-                        .n = c->scales.shape[!f->scales_by_column]};
+    struct w4_dims d = {.groups = c->scales.shape[f->by_column],
+                        .n = c->scales.shape[!f->by_column]};
     if ((status = read_k(f, c, d.n, &d.k, err)) != PTXGEN_OK ||
         (status = check_sizes(f, d.k, d.n, err)) != PTXGEN_OK ||
-        (status = check_group_size(c->group_size, &d, f->scales, err)) != PTXGEN_OK)
+        (status = check_group_size(c->group_size, &d, scales, err)) != PTXGEN_OK)
         return status;
 
-    size_t weights[2], g_idx[2] = {d.k, 1};
-    f->weights_shape(&d, weights);
-    if ((status = check_tensor(f->weights, &c->weights, weights, &d, err)) != PTXGEN_OK ||
-        (status = check_zeros(f, c, &d, err)) != PTXGEN_OK ||
-        (c->g_idx.data &&
-         (status = check_tensor(f->g_idx, &c->g_idx, g_idx, &d, err)) != PTXGEN_OK))
-        return status;
+    const ptxgen_w4_tensor *tensors[W4_TENSORS];
+    size_t shapes[W4_TENSORS][2];
+    list_tensors(c, tensors);
+    w4_shapes(f, &d, shapes);
+    for (int i = W4_WEIGHTS; status == PTXGEN_OK && i <= W4_G_IDX; i++)
+        if (i == W4_ZEROS && tensors[i]->data && has_unpacked_zeros(c))
+            status = check_unpacked_zeros(f->tensors[i], c, &d, err);
+        else if (i != W4_SCALES && tensors[i]->data)
+            status = check_tensor(f->tensors[i], tensors[i], PTXGEN_W4_I32, shapes[i], &d, err);
     *info = (ptxgen_w4_info){.k = d.k,
                              .n = d.n,
                              .groups = d.groups,
                              .group_size = (ptrdiff_t)(d.k / d.groups),
                              .scale_type = w4_scale_type(&c->scales)};
-    return PTXGEN_OK;
+    return status;
 }
 
 /* Checks group numbers, which may lie at any address, and says whether they are in plain order. */
@@ -257,7 +267,8 @@ unsigned w4_zero(const ptxgen_w4_checkpoint *c, const struct w4_dims *dims, size
         return PTXGEN_W4_SYMMETRIC_ZERO;
     if (has_unpacked_zeros(c))
         return (unsigned)(unpacked_zero(c, n * dims->groups + group) + PTXGEN_W4_SYMMETRIC_ZERO);
-    return (w4_load_nibble(c->zeros.data, f->zero(dims, group, n)) - f->stored_zero_bias) & 15;
+    return (w4_load_nibble(c->zeros.data, w4_zero_place(f, dims, group, n)) - f->stored_zero_bias) &
+           15;
 }
 
 /* Whether every stored nibble, including padding, has the value for z = 8. */
@@ -302,7 +313,8 @@ ptxgen_status ptxgen_w4_describe(const ptxgen_w4_checkpoint *c, ptxgen_w4_info *
         (status = check_shapes(f, c, info, err)) != PTXGEN_OK)
         return status;
     bool ordered = !w4_groups_are_unset(c->format, c->g_idx.data, info->k);
-    if (ordered && (status = check_g_idx(f->g_idx, c->g_idx.data, info, err)) != PTXGEN_OK)
+    if (ordered &&
+        (status = check_g_idx(f->tensors[W4_G_IDX], c->g_idx.data, info, err)) != PTXGEN_OK)
         return status;
     struct w4_dims dims = w4_dims_of(info);
     info->symmetric = is_symmetric(c, &dims);
@@ -381,76 +393,60 @@ ptxgen_status ptxgen_w4_layout(const ptxgen_w4_info *info, ptxgen_w4_format form
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%zu groups do not divide K = %zu",
                            d.groups, d.k);
     /* the rows of a Marlin matrix are sorted; their order is a separate array */
-    if (info->act_order && !f->g_idx && format != PTXGEN_W4_MARLIN)
+    if (info->act_order && !f->tensors[W4_G_IDX] && format != PTXGEN_W4_MARLIN)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "%s has no g_idx, so it cannot hold a matrix with act-order", f->name);
 
+    size_t shapes[W4_TENSORS][2];
+    const bool needed[W4_TENSORS] = {
+        [W4_WEIGHTS] = true,
+        [W4_SCALES] = true,
+        [W4_ZEROS] = f->always_zeros || !info->symmetric,
+        [W4_G_IDX] = f->tensors[W4_G_IDX] && (f->always_g_idx || info->act_order),
+        [W4_SHAPE] = f->tensors[W4_SHAPE],
+    };
     *c = (ptxgen_w4_checkpoint){.format = format, .group_size = info->group_size};
     c->weights.dtype = c->zeros.dtype = c->g_idx.dtype = PTXGEN_W4_I32;
     c->scales.dtype = (ptxgen_w4_dtype)info->scale_type;
     c->shape.dtype = PTXGEN_W4_I64;
-    f->weights_shape(&d, c->weights.shape);
-    c->scales.shape[f->scales_by_column] = d.groups;
-    c->scales.shape[!f->scales_by_column] = d.n;
-    if (f->always_zeros || !info->symmetric)
-        f->zeros_shape(&d, c->zeros.shape);
-    if (f->always_g_idx || (f->g_idx && info->act_order))
-        c->g_idx.shape[0] = d.k, c->g_idx.shape[1] = 1;
-    if (f->has_shape)
-        c->shape.shape[0] = 2, c->shape.shape[1] = 1;
+    ptxgen_w4_tensor *const tensors[] = {&c->weights, &c->scales, &c->zeros, &c->g_idx, &c->shape};
+    w4_shapes(f, &d, shapes);
+    for (int i = 0; i < W4_TENSORS; i++)
+        if (needed[i])
+            memcpy(tensors[i]->shape, shapes[i], sizeof shapes[i]);
     return PTXGEN_OK;
-}
-
-static ptxgen_status require(const char *name, const ptxgen_w4_tensor *needed,
-                             const ptxgen_w4_tensor *given, ptxgen_error *err)
-{
-    if (needed->shape[0] == 0 || given->data)
-        return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is needed, but its data is NULL",
-                       name);
 }
 
 ptxgen_status w4_check_output(const ptxgen_w4_checkpoint *to, const ptxgen_w4_info *info,
                               ptxgen_error *err)
 {
-    ptxgen_w4_checkpoint need;
-    ptxgen_w4_info given;
+    ptxgen_w4_checkpoint needed;
     ptxgen_status status;
     if (!to)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the output checkpoint is NULL");
-    if ((status = ptxgen_w4_layout(info, to->format, &need, err)) != PTXGEN_OK)
+    if ((status = ptxgen_w4_layout(info, to->format, &needed, err)) != PTXGEN_OK)
         return status;
     const struct w4_format *f = w4_format_of(to->format);
-    if ((status = require(f->zeros, &need.zeros, &to->zeros, err)) != PTXGEN_OK ||
-        (status = require(f->g_idx, &need.g_idx, &to->g_idx, err)) != PTXGEN_OK ||
-        (status = require("weight_shape", &need.shape, &to->shape, err)) != PTXGEN_OK)
-        return status;
-
-    if (to->zeros.data && to->zeros.dtype != PTXGEN_W4_I32)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s of the output is of dtype %s, not int32", f->zeros,
-                           dtype_name(to->zeros.dtype));
-
-    /* only the size of weight_shape is checked here, since its values are written later */
-    int64_t shape[2] = {(int64_t)info->n, (int64_t)info->k};
-    ptxgen_w4_checkpoint sized = *to;
-    if (to->shape.data && f->has_shape) {
-        if (to->shape.dtype != PTXGEN_W4_I64 || ptxgen_w4_tensor_bytes(&to->shape) != sizeof shape)
+    const struct w4_dims d = w4_dims_of(info);
+    const ptxgen_w4_tensor *need[W4_TENSORS], *given[W4_TENSORS];
+    size_t shapes[W4_TENSORS][2];
+    list_tensors(&needed, need);
+    list_tensors(to, given);
+    w4_shapes(f, &d, shapes);
+    for (int i = 0; i < W4_TENSORS; i++) {
+        if (need[i]->shape[0] && !given[i]->data)
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "weight_shape is not a vector of 2 int64");
-        sized.shape.data = shape;
+                               "%s is needed, but its data is NULL", f->tensors[i]);
+        bool same = given[i]->dtype == need[i]->dtype && given[i]->shape[0] == shapes[i][0] &&
+                    given[i]->shape[1] == shapes[i][1];
+        if (f->tensors[i] && given[i]->data && !same)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "%s of the output is %s [%zu, %zu], not %s [%zu, %zu]",
+                               f->tensors[i], dtype_name(given[i]->dtype), given[i]->shape[0],
+                               given[i]->shape[1], dtype_name(need[i]->dtype), shapes[i][0],
+                               shapes[i][1]);
     }
-    status = check_shapes(f, &sized, &given, err);
-    if (status != PTXGEN_OK)
-        return status;
-    if (given.k != info->k || given.n != info->n || given.groups != info->groups ||
-        given.scale_type != info->scale_type)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "the output is for K = %zu, N = %zu, %zu groups and scales of type %d, "
-                           "but the matrix has K = %zu, N = %zu, %zu groups and type %d",
-                           given.k, given.n, given.groups, (int)given.scale_type, info->k, info->n,
-                           info->groups, (int)info->scale_type);
-    return PTXGEN_OK;
+    return check_kinds(f, to, err);
 }
 
 void w4_write_zeros(const ptxgen_w4_checkpoint *to, const struct w4_dims *dims,
@@ -463,6 +459,6 @@ void w4_write_zeros(const ptxgen_w4_checkpoint *to, const struct w4_dims *dims,
     for (size_t g = 0; g < dims->groups; g++)
         for (size_t n = 0; n < dims->n; n++) {
             unsigned stored = (source->zero(source->from, dims, g, n) + f->stored_zero_bias) & 15;
-            w4_add_nibble(to->zeros.data, f->zero(dims, g, n), stored);
+            w4_add_nibble(to->zeros.data, w4_zero_place(f, dims, g, n), stored);
         }
 }

@@ -18,25 +18,14 @@ static struct w4_place gptq_code(const struct w4_dims *d, size_t k, size_t n)
     return place(k / PER_WORD * d->n + n, k % PER_WORD);
 }
 
-static struct w4_place gptq_zero(const struct w4_dims *d, size_t g, size_t n)
+static struct w4_place awq_code(const struct w4_dims *d, size_t k, size_t n)
 {
-    return place(g * words(d->n) + n / PER_WORD, n % PER_WORD);
-}
-
-/* AWQ's interleaved rows of nibbles along N, which are codes (row k) or zero points (row g). */
-static struct w4_place interleaved(const struct w4_dims *d, size_t row, size_t n)
-{
-    return place(row * words(d->n) + n / PER_WORD, w4_interleaved(n % PER_WORD));
+    return place(k * words(d->n) + n / PER_WORD, w4_interleaved(n % PER_WORD));
 }
 
 static struct w4_place by_column_code(const struct w4_dims *d, size_t k, size_t n)
 {
     return place(n * words(d->k) + k / PER_WORD, k % PER_WORD);
-}
-
-static struct w4_place by_column_zero(const struct w4_dims *d, size_t g, size_t n)
-{
-    return place(n / PER_WORD * d->groups + g, n % PER_WORD);
 }
 
 /*
@@ -69,111 +58,75 @@ static size_t marlin_column(const struct w4_dims *d, size_t n)
     return n / 32 * 32 + pair * 8 + operand * 2 + n % 2;
 }
 
-static struct w4_place marlin_zero(const struct w4_dims *d, size_t g, size_t n)
+/* Where column n of scales and zero points is in a row. */
+static size_t column_of(const struct w4_format *f, const struct w4_dims *d, size_t n)
 {
-    return interleaved(d, g, marlin_column(d, n));
+    return f->permutes_columns ? marlin_column(d, n) : n;
 }
 
-static size_t plain_scale(const struct w4_dims *d, size_t g, size_t n)
+struct w4_place w4_zero_place(const struct w4_format *f, const struct w4_dims *d, size_t g,
+                              size_t n)
 {
-    return g * d->n + n;
+    size_t column = column_of(f, d, n), word = column / PER_WORD, nibble = column % PER_WORD;
+    return place(f->by_column ? word * d->groups + g : g * words(d->n) + word,
+                 f->interleaves ? w4_interleaved(nibble) : nibble);
 }
 
-static size_t by_column_scale(const struct w4_dims *d, size_t g, size_t n)
+size_t w4_scale_index(const struct w4_format *f, const struct w4_dims *d, size_t g, size_t n)
 {
-    return n * d->groups + g;
+    return f->by_column ? n * d->groups + g : g * d->n + column_of(f, d, n);
 }
 
-static size_t marlin_scale(const struct w4_dims *d, size_t g, size_t n)
+void w4_shapes(const struct w4_format *f, const struct w4_dims *d, size_t shapes[W4_TENSORS][2])
 {
-    return g * d->n + marlin_column(d, n);
-}
-
-static void gptq_weights(const struct w4_dims *d, size_t shape[2])
-{
-    shape[0] = words(d->k), shape[1] = d->n;
-}
-
-static void awq_weights(const struct w4_dims *d, size_t shape[2])
-{
-    shape[0] = d->k, shape[1] = words(d->n);
-}
-
-static void by_column_weights(const struct w4_dims *d, size_t shape[2])
-{
-    shape[0] = d->n, shape[1] = words(d->k);
-}
-
-static void marlin_weights(const struct w4_dims *d, size_t shape[2])
-{
-    shape[0] = d->k / 16, shape[1] = 2 * d->n;
-}
-
-static void zeros_by_group(const struct w4_dims *d, size_t shape[2])
-{
-    shape[0] = d->groups, shape[1] = words(d->n);
-}
-
-static void zeros_by_column(const struct w4_dims *d, size_t shape[2])
-{
-    shape[0] = words(d->n), shape[1] = d->groups;
+    const size_t all[W4_TENSORS][2] = {
+        [W4_WEIGHTS] = {(d->k + f->k_per_unit - 1) / f->k_per_unit, words(d->n * f->k_per_unit)},
+        [W4_SCALES] = {d->groups, d->n},
+        [W4_ZEROS] = {d->groups, words(d->n)},
+        [W4_G_IDX] = {d->k, 1},
+        [W4_SHAPE] = {2, 1},
+    };
+    for (int i = 0; i < W4_TENSORS; i++) {
+        bool swapped = f->by_column && i <= W4_ZEROS;
+        shapes[i][0] = all[i][swapped];
+        shapes[i][1] = all[i][!swapped];
+    }
 }
 
 #define GPTQ(title, bias)                                                                          \
     {                                                                                              \
-        .name = title, .weights = "qweight", .scales = "scales", .zeros = "qzeros",                \
-        .g_idx = "g_idx", .k_multiple = 8, .n_multiple = 8, .k_dimension = 0, .k_per_unit = 8,     \
-        .always_zeros = true, .always_g_idx = true, .stored_zero_bias = bias, .code = gptq_code,   \
-        .zero = gptq_zero, .scale = plain_scale, .weights_shape = gptq_weights,                    \
-        .zeros_shape = zeros_by_group                                                              \
+        .name = title, .tensors = {"qweight", "scales", "qzeros", "g_idx"}, .k_multiple = 8,       \
+        .n_multiple = 8, .k_per_unit = 8, .always_zeros = true, .always_g_idx = true,              \
+        .stored_zero_bias = bias, .code = gptq_code                                                \
     }
 
 static const struct w4_format formats[] = {
     [PTXGEN_W4_GPTQ_V1] = GPTQ("gptq", 15),
     [PTXGEN_W4_GPTQ_V2] = GPTQ("gptq_v2", 0),
     [PTXGEN_W4_AWQ] = {.name = "awq",
-                       .weights = "qweight",
-                       .scales = "scales",
-                       .zeros = "qzeros",
+                       .tensors = {"qweight", "scales", "qzeros"},
                        .k_multiple = 1,
                        .n_multiple = 8,
-                       .k_dimension = 0,
                        .k_per_unit = 1,
+                       .interleaves = true,
                        .always_zeros = true,
-                       .code = interleaved,
-                       .zero = interleaved,
-                       .scale = plain_scale,
-                       .weights_shape = awq_weights,
-                       .zeros_shape = zeros_by_group},
+                       .code = awq_code},
     [PTXGEN_W4_PACK_QUANTIZED] = {.name = "pack-quantized",
-                                  .weights = "weight_packed",
-                                  .scales = "weight_scale",
-                                  .zeros = "weight_zero_point",
-                                  .g_idx = "weight_g_idx",
+                                  .tensors = {"weight_packed", "weight_scale", "weight_zero_point",
+                                              "weight_g_idx", "weight_shape"},
                                   .k_multiple = 1,
                                   .n_multiple = 1,
-                                  .k_dimension = 1,
                                   .k_per_unit = 8,
-                                  .scales_by_column = true,
-                                  .has_shape = true,
-                                  .code = by_column_code,
-                                  .zero = by_column_zero,
-                                  .scale = by_column_scale,
-                                  .weights_shape = by_column_weights,
-                                  .zeros_shape = zeros_by_column},
+                                  .by_column = true,
+                                  .code = by_column_code},
     [PTXGEN_W4_MARLIN] = {.name = "marlin",
-                          .weights = "B",
-                          .scales = "s",
-                          .zeros = "zeros",
+                          .tensors = {"B", "s", "zeros"},
                           .k_multiple = 16,
                           .n_multiple = 64,
-                          .k_dimension = 0,
                           .k_per_unit = 16,
-                          .code = marlin_code,
-                          .zero = marlin_zero,
-                          .scale = marlin_scale,
-                          .weights_shape = marlin_weights,
-                          .zeros_shape = zeros_by_group},
+                          .interleaves = true,
+                          .permutes_columns = true,
+                          .code = marlin_code},
 };
 
 const struct w4_format *w4_format_of(ptxgen_w4_format format)

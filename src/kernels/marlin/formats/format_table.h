@@ -17,23 +17,31 @@ struct w4_place {
     unsigned shift;
 };
 
+/* A checkpoint's tensors, in the order of its members. */
+enum { W4_WEIGHTS, W4_SCALES, W4_ZEROS, W4_G_IDX, W4_SHAPE, W4_TENSORS };
+
 struct w4_format {
     const char *name;
-    const char *weights, *scales, *zeros, *g_idx; /* the tensors' names; NULL: not in the format */
+    const char *tensors[W4_TENSORS]; /* their names; NULL: not in the format */
     size_t k_multiple, n_multiple;
-    unsigned k_dimension;  /* the dimension of the weights' tensor that runs along K */
-    size_t k_per_unit;     /* how many of K one element along that dimension holds */
-    bool scales_by_column; /* [N,G] */
+    size_t k_per_unit;     /* of K in an element of the weights along K */
+    bool by_column;        /* matrices are [N,K] and [N,G], not [K,N] and [G,N] */
+    bool interleaves;      /* the nibbles of zero points are columns 0 2 4 6 1 3 5 7 */
+    bool permutes_columns; /* of scales and zero points, as Marlin does */
     bool always_zeros;     /* written even where all are 8 */
     bool always_g_idx;     /* written even in plain order */
-    bool has_shape;
     unsigned stored_zero_bias; /* added to z, modulo 16 */
     struct w4_place (*code)(const struct w4_dims *dims, size_t k, size_t n);
-    struct w4_place (*zero)(const struct w4_dims *dims, size_t group, size_t n);
-    size_t (*scale)(const struct w4_dims *dims, size_t group, size_t n); /* an element's index */
-    void (*weights_shape)(const struct w4_dims *dims, size_t shape[2]);
-    void (*zeros_shape)(const struct w4_dims *dims, size_t shape[2]);
 };
+
+/* The place of a zero point, and the index of a scale. */
+struct w4_place w4_zero_place(const struct w4_format *format, const struct w4_dims *dims,
+                              size_t group, size_t n);
+size_t w4_scale_index(const struct w4_format *format, const struct w4_dims *dims, size_t group,
+                      size_t n);
+/* The shapes that all tensors have in the format. */
+void w4_shapes(const struct w4_format *format, const struct w4_dims *dims,
+               size_t shapes[W4_TENSORS][2]);
 
 /* The table's row of a format; NULL for a number that is no format. */
 const struct w4_format *w4_format_of(ptxgen_w4_format format);

@@ -49,7 +49,7 @@ ptxgen_status ptxgen_w4_unpack(const ptxgen_w4_checkpoint *c, ptxgen_w4_matrix *
     for (size_t g = 0; g < info.groups; g++)
         for (size_t n = 0; n < info.n; n++) {
             copy_element(info.scale_type, m->scales, g * info.n + n, c->scales.data,
-                         f->scale(&dims, g, n));
+                         w4_scale_index(f, &dims, g, n));
             if (m->zeros)
                 m->zeros[g * info.n + n] = (uint8_t)w4_zero(c, &dims, g, n);
         }
@@ -73,7 +73,7 @@ ptxgen_status ptxgen_w4_pack(const ptxgen_w4_matrix *m, const ptxgen_w4_checkpoi
         (status = w4_check_output(c, &info, err)) != PTXGEN_OK)
         return status;
     const struct w4_format *f = w4_format_of(c->format);
-    if (info.act_order && !f->g_idx)
+    if (info.act_order && !f->tensors[W4_G_IDX])
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "%s has no g_idx; sort the rows of a matrix with act-order first",
                            f->name);
@@ -85,7 +85,7 @@ ptxgen_status ptxgen_w4_pack(const ptxgen_w4_matrix *m, const ptxgen_w4_checkpoi
             w4_add_nibble(c->weights.data, f->code(&dims, k, n), m->codes[k * info.n + n]);
     for (size_t g = 0; g < info.groups; g++)
         for (size_t n = 0; n < info.n; n++)
-            copy_element(info.scale_type, c->scales.data, f->scale(&dims, g, n), m->scales,
+            copy_element(info.scale_type, c->scales.data, w4_scale_index(f, &dims, g, n), m->scales,
                          g * info.n + n);
     w4_write_zeros(c, &dims, &(struct w4_zero_source){matrix_zero, m});
     for (size_t k = 0; c->g_idx.data && k < info.k; k++)

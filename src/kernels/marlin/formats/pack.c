@@ -19,8 +19,6 @@
 #include "scale_range.h"
 #include "threaded_rows.h"
 
-#include <stdlib.h>
-
 enum {
     STEP_WORDS = MARLIN_STEP / W4_WORD_ROWS,
     TILES = MARLIN_STRIP / MARLIN_TILE,
@@ -93,7 +91,7 @@ static ptxgen_status pack_scale(const struct job *job, const struct source *sour
     ptxgen_element type = (ptxgen_element)job->spec->type,
                    from_type = w4_scale_type(&from->from->scales);
     const void *scales = from->from->scales.data;
-    size_t index = from->format->scale(&from->dims, group, column);
+    size_t index = w4_scale_index(from->format, &from->dims, group, column);
     if (type == from_type)
         memcpy(scale, (const unsigned char *)scales + index * sizeof *scale, sizeof *scale);
     else
@@ -225,22 +223,21 @@ static ptxgen_status check_source(struct job *job, const char *name,
     return status;
 }
 
-static ptxgen_status compare_orders(const ptxgen_w4_info *info, const void *g_idx,
-                                    const uint32_t *order, ptxgen_error *err)
+/* Gate and up share activations, so that each row must be of the same group in both. */
+static ptxgen_status compare_groups(const ptxgen_w4_info *info, const void *gate, const void *up,
+                                    ptxgen_error *err)
 {
-    uint32_t *up = malloc(info->k * sizeof *up);
-    if (!up)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "marlin: no memory to order %zu rows",
-                           info->k);
-    ptxgen_status status = w4_group_order(info, g_idx, up, err);
-    for (size_t i = 0; status == PTXGEN_OK && i < info->k; i++)
-        if (up[i] != order[i])
-            status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                                 "marlin: gate and up, which share activations, order their rows "
-                                 "differently: row %zu by groups is row %u of gate and %u of up",
-                                 i, order[i], up[i]);
-    free(up);
-    return status;
+    for (size_t k = 0; k < info->k; k++) {
+        size_t plain = w4_plain_group(info, k);
+        size_t of_gate = gate ? w4_load_word(gate, k) : plain;
+        size_t of_up = up ? w4_load_word(up, k) : plain;
+        if (of_gate != of_up)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "marlin: gate and up, which share activations, order their rows "
+                               "differently: row %zu is of group %zu of gate and %zu of up",
+                               k, of_gate, of_up);
+    }
+    return PTXGEN_OK;
 }
 
 static ptxgen_status prepare(struct job *job, const ptxgen_w4_checkpoint *weights,
@@ -257,10 +254,11 @@ static ptxgen_status prepare(struct job *job, const ptxgen_w4_checkpoint *weight
             PTXGEN_OK ||
         (up && (status = check_source(job, "up", up, &info[1], err)) != PTXGEN_OK))
         return status;
+    const void *groups = w4_row_groups(weights, &info[0]);
     if (job->spec->act_order)
-        status = w4_group_order(&info[0], w4_row_groups(weights, &info[0]), job->out->order, err);
+        status = w4_group_order(&info[0], groups, job->out->order, err);
     if (status == PTXGEN_OK && up && job->spec->act_order)
-        status = compare_orders(&info[1], w4_row_groups(up, &info[1]), job->out->order, err);
+        status = compare_groups(&info[0], groups, w4_row_groups(up, &info[1]), err);
     for (size_t s = 0; s < job->source_count; s++)
         job->sources[s].load = w4_choose_loader(&job->sources[s].rows);
     return status;

@@ -52,9 +52,10 @@ static void repack_scales(const struct w4_rows *from, const ptxgen_w4_checkpoint
     size_t size = ptxgen_element_size(w4_scale_type(&to->scales));
     for (size_t g = 0; g < from->dims.groups; g++)
         for (size_t n = 0; n < from->dims.n; n++)
-            memcpy((unsigned char *)to->scales.data + marlin->scale(&from->dims, g, n) * size,
+            memcpy((unsigned char *)to->scales.data +
+                       w4_scale_index(marlin, &from->dims, g, n) * size,
                    (const unsigned char *)from->from->scales.data +
-                       from->format->scale(&from->dims, g, n) * size,
+                       w4_scale_index(from->format, &from->dims, g, n) * size,
                    size);
 }
 

@@ -20,26 +20,10 @@
  *     by column  a column         2q + odd
  *     Marlin   16 rows            half·2 + high + 4·odd, of the lane's own word
  */
-#include "../../gemm/emit.h"
 #include "../formats/format_table.h"
 #include "emit.h"
 
-enum { NIBBLES = 8, WORD_BYTES = 4, TILES = MARLIN_STRIP / MARLIN_TILE, SELECT_BY_C = 0xD8 };
-
-struct repack {
-    ptx_kernel *k;
-    const ptxgen_marlin_repack_spec *spec;
-    const struct repack_shape *shape;
-    struct repack_grid grid;
-    uint32_t pitch;               /* bytes from line to line in shared memory */
-    uint32_t lines, line_bytes;   /* of the whole source */
-    uint32_t chunk_bytes, chunks; /* of a line of the CTA */
-    bool gated;
-    ptx_u64 sources[2], order, codes;
-    ptx_u32 staged;             /* shared address */
-    ptx_u32 region_n, region_k; /* the CTA's place */
-    struct gemm_threads at;
-};
+enum { NIBBLES = 8, SELECT_BY_C = 0xD8 };
 
 /* ---- the geometry ---- */
 
@@ -266,110 +250,109 @@ static void stage(struct repack *q)
 
 /* ---- out of shared memory ---- */
 
-/* The place of a lane's nibbles; the parts in registers are the same for all of its nibbles. */
+/*
+ * Where a format has the nibbles of a lane in shared memory. Each index adds its distance to the
+ * address: those in registers, which are the warp's part (0 or 1, the first of two) and tile, and
+ * the lane with its group and quad; and those of a nibble, which is the code of row
+ * 16·word + 8·high + 2·quad + odd and column 8·half + group. The number of a nibble in its word is
+ * a sum as well, of a part in registers and of what each index of the nibble adds.
+ */
+enum { PART, TILE, GROUP, QUAD, LANE, WORD, HIGH, ODD, HALF, TERMS };
+static const struct positions {
+    struct distance {
+        uint16_t lines, bytes;
+    } of[TERMS];
+    enum { SAME, BY_QUAD, BY_GROUP } nibble; /* 2·quad; group in the order 0 2 4 6 1 3 5 7 */
+    uint8_t nibble_of[TERMS];
+} gptq = {.of = {[PART] = {0, 256}, [TILE] = {0, 64}, [GROUP] = {0, 4},
+                 [WORD] = {2, 0}, [HIGH] = {1, 0}, [HALF] = {0, 32}},
+          .nibble = BY_QUAD, .nibble_of = {[ODD] = 1}},
+  awq = {.of = {[PART] = {0, 32}, [TILE] = {0, 8}, [QUAD] = {2, 0},
+                [WORD] = {16, 0}, [HIGH] = {8, 0}, [ODD] = {1, 0}, [HALF] = {0, 4}},
+         .nibble = BY_GROUP},
+  by_column = {.of = {[PART] = {0, 32}, [TILE] = {16, 0}, [GROUP] = {1, 0},
+                      [WORD] = {0, 8}, [HIGH] = {0, 4}, [HALF] = {8, 0}},
+               .nibble = BY_QUAD, .nibble_of = {[ODD] = 1}},
+  marlin = {.of = {[PART] = {0, 512}, [TILE] = {0, 4}, [LANE] = {0, 16}, [WORD] = {1, 0}},
+            .nibble_of = {[HIGH] = 1, [ODD] = 4, [HALF] = 2}},
+  /* A strip is half of one of gate's two blocks of 64 columns, and half of one of up's two. */
+  gated_marlin = {.of = {[PART] = {0, 8}, [TILE] = {0, 4}, [LANE] = {0, 16}, [WORD] = {1, 0}},
+                  .nibble_of = {[HIGH] = 1, [ODD] = 4, [HALF] = 2}};
+
+static const struct positions *positions_of(const struct repack *q)
+{
+    switch (q->spec->format) {
+    case PTXGEN_W4_AWQ: return &awq;
+    case PTXGEN_W4_PACK_QUANTIZED: return &by_column;
+    case PTXGEN_W4_MARLIN: return q->gated ? &gated_marlin : &marlin;
+    default: return &gptq;
+    }
+}
+
+static uint32_t bytes_of(const struct repack *q, int term)
+{
+    const struct distance d = positions_of(q)->of[term];
+    return d.lines * q->pitch + d.bytes;
+}
+
+/* The nibble at place d of a lane's output word. */
+struct element {
+    uint32_t at[TERMS]; /* its indices; those in registers are 0 here */
+};
+
+static struct element element_at(uint32_t word, uint32_t d)
+{
+    return (struct element){{[WORD] = word, [HALF] = d & 1, [HIGH] = d >> 1 & 1, [ODD] = d >> 2}};
+}
+
+static uint32_t element_offset(const struct repack *q, const struct element *e)
+{
+    uint32_t bytes = 0;
+    for (int i = 0; i < TERMS; i++)
+        bytes += e->at[i] * bytes_of(q, i);
+    return bytes;
+}
+
+static uint32_t element_nibble(const struct repack *q, const struct element *e)
+{
+    uint32_t nibble = 0;
+    for (int i = 0; i < TERMS; i++)
+        nibble += e->at[i] * positions_of(q)->nibble_of[i];
+    return nibble;
+}
+
+/* The part of a nibble's place that is the same for all nibbles of the lane. */
 struct reading {
     ptx_u32 base;        /* shared address */
     ptx_u32 nibble;      /* as a rotation: 4 × the lane's part of the nibble's number */
     uint32_t part_bytes; /* from one part to the part after the next */
 };
 
-/* The nibble of row 16·word + 2q + 8·high + odd, column g + 8·half; d is its place. */
-struct element {
-    uint32_t word, half, high, odd, d;
-};
-
-static struct element element_at(uint32_t word, uint32_t d)
-{
-    return (struct element){word, d & 1, d >> 1 & 1, d >> 2, d};
-}
-
-static uint32_t element_offset(const struct repack *q, const struct element *e)
-{
-    switch (q->spec->format) {
-    case PTXGEN_W4_AWQ:
-        return (16 * e->word + 8 * e->high + e->odd) * q->pitch + e->half * WORD_BYTES;
-    case PTXGEN_W4_PACK_QUANTIZED:
-        return 8 * e->half * q->pitch + (2 * e->word + e->high) * WORD_BYTES;
-    case PTXGEN_W4_MARLIN: return e->word * q->pitch;
-    default: return (2 * e->word + e->high) * q->pitch + 8 * e->half * WORD_BYTES;
-    }
-}
-
-/* The part of a nibble's number that is the same in all lanes. */
-static uint32_t element_nibble(const struct repack *q, const struct element *e)
-{
-    switch (q->spec->format) {
-    case PTXGEN_W4_AWQ: return 0;
-    case PTXGEN_W4_MARLIN: return w4_interleaved(4 * e->half + 2 * e->high + e->odd);
-    default: return e->odd;
-    }
-}
-
 /* `tile` and `part` belong to the warp, which packs one tile of parts 0 and 2, or of 1 and 3. */
-static struct reading read_gptq(struct repack *q, ptx_u32 tile, ptx_u32 part)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 strip = ptx_mad_lo_u32(k, part, U32(MARLIN_STRIP), q->at.group);
-    ptx_u32 column = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE), strip);
-    struct reading r = {.part_bytes = 2 * MARLIN_STRIP * WORD_BYTES};
-    r.base = ptx_mad_lo_u32(k, column, U32(WORD_BYTES), q->staged);
-    r.nibble = ptx_shl_b32(k, q->at.quad, U32(3));
-    return r;
-}
-
-static struct reading read_awq(struct repack *q, ptx_u32 tile, ptx_u32 part)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 row = ptx_mad_lo_u32(k, q->at.quad, U32(2 * q->pitch), q->staged);
-    ptx_u32 strip = ptx_mad_lo_u32(k, part, U32(MARLIN_STRIP / 2), row);
-    ptx_u32 odd = ptx_and_b32(k, q->at.group, U32(1));
-    ptx_u32 even = ptx_and_b32(k, q->at.group, U32(6));
-    ptx_u32 low = ptx_shl_b32(k, even, U32(1));
-    struct reading r = {.part_bytes = 2 * MARLIN_STRIP / 2};
-    r.base = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE / 2), strip);
-    r.nibble = ptx_mad_lo_u32(k, odd, U32(16), low);
-    return r;
-}
-
-static struct reading read_by_column(struct repack *q, ptx_u32 tile, ptx_u32 part)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 column = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE), q->at.group);
-    ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
-    struct reading r = {.part_bytes = 2 * MARLIN_STEP / 2};
-    r.base = ptx_mad_lo_u32(k, part, U32(MARLIN_STEP / 2), line);
-    r.nibble = ptx_shl_b32(k, q->at.quad, U32(3));
-    return r;
-}
-
-/*
- * A block of 64 columns has 512 bytes, of which 16 are the lane's four tiles. With SwiGLU a strip
- * is half of one of gate's two blocks, and then half of one of up's two blocks, which follow.
- */
-static struct reading read_marlin(struct repack *q, ptx_u32 tile, ptx_u32 part)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(16), q->staged);
-    struct reading r = {.nibble = U32(0), .part_bytes = 2 * MARLIN_TILE_BYTES};
-    ptx_u32 block = part, of_block = tile;
-    if (q->gated) {
-        r.part_bytes = MARLIN_TILE_BYTES;
-        block = ptx_and_b32(k, tile, U32(2));
-        of_block = ptx_mad_lo_u32(k, part, U32(2), ptx_and_b32(k, tile, U32(1)));
-    }
-    ptx_u32 at = ptx_mad_lo_u32(k, block, U32(MARLIN_TILE_BYTES), lane);
-    r.base = ptx_mad_lo_u32(k, of_block, U32(WORD_BYTES), at);
-    return r;
-}
-
 static struct reading find_reading(struct repack *q, ptx_u32 tile, ptx_u32 part)
 {
-    switch (q->spec->format) {
-    case PTXGEN_W4_AWQ: return read_awq(q, tile, part);
-    case PTXGEN_W4_PACK_QUANTIZED: return read_by_column(q, tile, part);
-    case PTXGEN_W4_MARLIN: return read_marlin(q, tile, part);
-    default: return read_gptq(q, tile, part);
+    enum { BLOCK_BYTES = 512 };
+    ptx_kernel *k = q->k;
+    const struct positions *p = positions_of(q);
+    struct reading r = {q->staged, U32(0), 2 * bytes_of(q, PART)};
+    if (p == &gated_marlin) { /* tiles 2 and 3 are up's, whose blocks are the next two */
+        ptx_u32 up = ptx_and_b32(k, tile, U32(2));
+        r.base = ptx_mad_lo_u32(k, up, U32(BLOCK_BYTES), r.base);
+        r.part_bytes = BLOCK_BYTES;
+        tile = ptx_and_b32(k, tile, U32(1));
     }
+    const ptx_u32 registers[] = {part, tile, q->at.group, q->at.quad, q->at.lane};
+    for (int i = PART; i <= LANE; i++)
+        if (bytes_of(q, i))
+            r.base = ptx_mad_lo_u32(k, registers[i], U32(bytes_of(q, i)), r.base);
+    if (p->nibble == BY_QUAD)
+        r.nibble = ptx_shl_b32(k, q->at.quad, U32(3));
+    if (p->nibble == BY_GROUP) {
+        ptx_u32 odd = ptx_and_b32(k, q->at.group, U32(1));
+        ptx_u32 even = ptx_and_b32(k, q->at.group, U32(6));
+        r.nibble = ptx_mad_lo_u32(k, odd, U32(16), ptx_shl_b32(k, even, U32(1)));
+    }
+    return r;
 }
 
 static void find_rotations(struct repack *q, const struct reading *r, ptx_u32 rotations[NIBBLES])
@@ -453,19 +436,14 @@ static void pack(struct repack *q)
 
 /* ---- the entry ---- */
 
-static void emit_codes(const ptxgen_marlin_repack_plan *plan, ptx_module *module)
+void marlin_repack_begin(struct repack *q, ptx_module *module, uint32_t shared_bytes)
 {
-    struct repack *q = &(struct repack){.spec = &plan->spec,
-                                        .shape = marlin_repack_shape(&plan->spec),
-                                        .grid = marlin_repack_grid(&plan->spec),
-                                        .gated = plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU};
-    measure(q);
     ptx_kernel *k = q->k = ptx_kernel_begin(module, "marlin_repack_codes");
     ptx_kernel_reqntid(k, REPACK_THREADS, 1, 1);
     ptx_u64 addresses[REPACK_PARAMS];
     const bool used[REPACK_PARAMS] = {[REPACK_WEIGHTS] = true,
                                       [REPACK_UP_WEIGHTS] = q->gated,
-                                      [REPACK_ORDER] = plan->spec.act_order,
+                                      [REPACK_ORDER] = q->spec->act_order,
                                       [REPACK_TO_CODES] = true};
     marlin_repack_params(k, used, addresses);
     q->sources[0] = addresses[REPACK_WEIGHTS];
@@ -473,8 +451,15 @@ static void emit_codes(const ptxgen_marlin_repack_plan *plan, ptx_module *module
     q->order = addresses[REPACK_ORDER];
     q->codes = addresses[REPACK_TO_CODES];
     q->at = gemm_find_threads(k);
-    q->staged = ptx_shared_address(
-        k, ptx_shared_declare(k, "weights as in the file", q->shape->lines * q->pitch, 16));
+    q->staged =
+        ptx_shared_address(k, ptx_shared_declare(k, "weights as in the file", shared_bytes, 16));
+}
+
+static void emit_codes(struct repack *q, ptx_module *module)
+{
+    measure(q);
+    marlin_repack_begin(q, module, q->shape->lines * q->pitch);
+    ptx_kernel *k = q->k;
     q->region_n = gemm_divide(k, q->at.cta, q->grid.along_k);
     q->region_k = q->grid.along_k == 1 ? U32(0) : ptx_rem_u32(k, q->at.cta, U32(q->grid.along_k));
     stage(q);
@@ -508,10 +493,15 @@ ptxgen_status ptxgen_marlin_repack_emit(const ptxgen_marlin_repack_plan *plan, p
     if (!marlin_repack_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin_repack: a plan that was made, and a module, must be given");
-    if (marlin_repack_columns(plan).used)
-        marlin_repack_emit_columns(plan, module);
+    struct repack q = {.spec = &plan->spec,
+                       .shape = marlin_repack_shape(&plan->spec),
+                       .grid = marlin_repack_grid(&plan->spec),
+                       .columns = marlin_repack_columns(plan),
+                       .gated = plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU};
+    if (q.columns.used)
+        marlin_repack_emit_columns(&q, module);
     else
-        emit_codes(plan, module);
+        emit_codes(&q, module);
     marlin_repack_emit_groups(plan, module);
     return ptx_module_status(module, err);
 }

@@ -9,20 +9,9 @@
  * If each step of a strip read its words from memory, as in codes.c, each word would bring a
  * sector of 32 bytes for one nibble.
  */
-#include "../../plan.h"
-#include "../../gemm/emit.h"
 #include "emit.h"
 
-enum { TILES = MARLIN_STRIP / MARLIN_TILE, WORD_BYTES = 4, WARPS = REPACK_THREADS / 32 };
-
-struct columns {
-    ptx_kernel *k;
-    const ptxgen_marlin_repack_spec *spec;
-    uint32_t pitch;
-    ptx_u64 sources[2], order, codes;
-    ptx_u32 staged, strip, tile;
-    struct gemm_threads at;
-};
+enum { WARPS = REPACK_THREADS / 32 };
 
 static uint32_t largest_chunk(uint32_t bytes)
 {
@@ -30,11 +19,11 @@ static uint32_t largest_chunk(uint32_t bytes)
 }
 
 /* The first of the CTA's columns, as a column of its source (gate or up). */
-static ptx_u32 first_column(struct columns *q, ptx_u64 *source)
+static ptx_u32 first_column(struct repack *q, ptx_u64 *source)
 {
     ptx_kernel *k = q->k;
     *source = q->sources[0];
-    if (q->spec->epilogue != PTXGEN_EPILOGUE_SWIGLU) {
+    if (!q->gated) {
         ptx_u32 tile = ptx_mad_lo_u32(k, q->strip, U32(TILES), q->tile);
         return ptx_mul_lo_u32(k, tile, U32(MARLIN_TILE));
     }
@@ -45,7 +34,7 @@ static ptx_u32 first_column(struct columns *q, ptx_u64 *source)
     return ptx_mul_lo_u32(k, tile, U32(MARLIN_TILE));
 }
 
-static void copy_columns(struct columns *q)
+static void copy_columns(struct repack *q)
 {
     ptx_kernel *k = q->k;
     ptx_u64 source;
@@ -55,7 +44,7 @@ static void copy_columns(struct columns *q)
     ptx_for(k, at, U32(MARLIN_TILE * chunks), U32(REPACK_THREADS)) {
         ptx_nounroll(k);
         ptx_u32 column = gemm_divide(k, at, chunks), index = gemm_remainder(k, at, chunks);
-        ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
+        ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->columns.pitch), q->staged);
         ptx_u32 to = ptx_mad_lo_u32(k, index, U32(chunk), line);
         ptx_u32 n = ptx_add_u32(k, first, column);
         ptx_u32 exists =
@@ -75,7 +64,7 @@ static void copy_columns(struct columns *q)
  * Packs the lane's word of the 16 rows from `first` on: nibble d is the code of row
  * 2q + (d / 4) + 8·(d / 2 % 2) and column g + 8·(d % 2).
  */
-static ptx_u32 pack_word(struct columns *q, ptx_u32 lane, ptx_u32 first)
+static ptx_u32 pack_word(struct repack *q, ptx_u32 lane, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
     ptx_u32 rows[2][2], out = ptx_mov_u32(k, U32(0));
@@ -86,14 +75,14 @@ static ptx_u32 pack_word(struct columns *q, ptx_u32 lane, ptx_u32 first)
     for (uint32_t d = 0; d < 8; d++) {
         ptx_u32 row = rows[d >> 1 & 1][d >> 2];
         ptx_u32 at = ptx_mad_lo_u32(k, ptx_shr_u32(k, row, U32(3)), U32(WORD_BYTES), lane);
-        ptx_u32 word = ptx_ld_shared_u32(k, at, (int)((d & 1) * 8 * q->pitch));
+        ptx_u32 word = ptx_ld_shared_u32(k, at, (int)((d & 1) * 8 * q->columns.pitch));
         marlin_repack_insert(k, out, word, marlin_repack_rotation(k, row, d), d);
     }
     return out;
 }
 
 /* Packs step `step` of the tile, 16 bytes a lane; codes past the end of K are zeros. */
-static void pack_step(struct columns *q, ptx_u32 lane, ptx_u32 step, ptx_u64 to)
+static void pack_step(struct repack *q, ptx_u32 lane, ptx_u32 step, ptx_u64 to)
 {
     ptx_kernel *k = q->k;
     ptx_u32 words[4], first = ptx_mul_lo_u32(k, step, U32(MARLIN_STEP));
@@ -110,12 +99,12 @@ static void pack_step(struct columns *q, ptx_u32 lane, ptx_u32 step, ptx_u64 to)
     ptx_st_global_v4_u32(k, ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), to), 0, words);
 }
 
-static void pack(struct columns *q)
+static void pack(struct repack *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_marlin_spec product = marlin_repack_product(q->spec);
     uint32_t steps = marlin_steps(&product);
-    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.group, U32(q->pitch), q->staged);
+    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.group, U32(q->columns.pitch), q->staged);
     ptx_u64 strip = ptx_mul_wide_u32(k, q->strip, U32(steps));
     ptx_u64 at = ptx_mad_lo_u64(k, strip, U64(MARLIN_STEP_BYTES), q->codes);
     at = ptx_mad_wide_u32(k, q->tile, U32(MARLIN_TILE_BYTES), at);
@@ -128,28 +117,12 @@ static void pack(struct columns *q)
     }
 }
 
-void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_module *module)
+void marlin_repack_emit_columns(struct repack *q, ptx_module *module)
 {
-    const struct repack_columns columns = marlin_repack_columns(plan);
-    struct columns *q = &(struct columns){.spec = &plan->spec, .pitch = columns.pitch};
-    ptx_kernel *k = q->k = ptx_kernel_begin(module, "marlin_repack_codes");
-    ptx_kernel_reqntid(k, REPACK_THREADS, 1, 1);
-    ptx_u64 addresses[REPACK_PARAMS];
-    const bool used[REPACK_PARAMS] = {[REPACK_WEIGHTS] = true,
-                                      [REPACK_UP_WEIGHTS] =
-                                          plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU,
-                                      [REPACK_ORDER] = true,
-                                      [REPACK_TO_CODES] = true};
-    marlin_repack_params(k, used, addresses);
-    q->sources[0] = addresses[REPACK_WEIGHTS];
-    q->sources[1] = addresses[REPACK_UP_WEIGHTS];
-    q->order = addresses[REPACK_ORDER];
-    q->codes = addresses[REPACK_TO_CODES];
-    q->at = gemm_find_threads(k);
-    q->staged = ptx_shared_address(k, ptx_shared_declare(k, "columns", columns.bytes, 16));
-    q->strip = gemm_divide(k, q->at.cta, TILES);
-    q->tile = ptx_and_b32(k, q->at.cta, U32(TILES - 1));
+    marlin_repack_begin(q, module, q->columns.bytes);
+    q->strip = gemm_divide(q->k, q->at.cta, TILES);
+    q->tile = ptx_and_b32(q->k, q->at.cta, U32(TILES - 1));
     copy_columns(q);
     pack(q);
-    ptx_kernel_end(k);
+    ptx_kernel_end(q->k);
 }

@@ -4,17 +4,17 @@
  * 8i of a packed group of a strip: 16 bytes of scales and a word of zero points. Scales and zero
  * points have a few per cent of the weights' bytes, so they are not staged in shared memory.
  */
-#include "../../gemm/emit.h"
 #include "../formats/format_table.h"
 #include "../spec.h"
 #include "emit.h"
 
-enum { COLUMNS = 8, TILES = MARLIN_STRIP / MARLIN_TILE };
+enum { COLUMNS = 8 };
 
 struct groups {
     ptx_kernel *k;
     const ptxgen_marlin_repack_spec *spec;
     ptxgen_marlin_spec product;
+    const struct w4_format *format;
     uint32_t source_groups;
     ptx_u64 addresses[REPACK_PARAMS];
     ptx_u32 strip, g, packed, group; /* `group` of the checkpoint that `packed` is part of */
@@ -44,7 +44,7 @@ static ptx_u32 marlin_position(const struct groups *q, ptx_u32 n)
 
 static ptx_u32 position(const struct groups *q, ptx_u32 n)
 {
-    return q->spec->format == PTXGEN_W4_MARLIN ? marlin_position(q, n) : n;
+    return q->format->permutes_columns ? marlin_position(q, n) : n;
 }
 
 /* The address of the element of this group and column `column` of `columns`, of `size` bytes. */
@@ -52,7 +52,7 @@ static ptx_u64 element_address(const struct groups *q, ptx_u64 base, ptx_u32 col
                                uint64_t columns, uint32_t size)
 {
     ptx_kernel *k = q->k;
-    bool by_column = q->spec->format == PTXGEN_W4_PACK_QUANTIZED;
+    bool by_column = q->format->by_column;
     ptx_u64 outer = ptx_cvt_u64_u32(k, by_column ? column : q->group);
     ptx_u32 inner = by_column ? q->group : column;
     uint64_t pitch = (by_column ? q->source_groups : columns) * size;
@@ -145,21 +145,19 @@ static void check_scale(const struct groups *q, const struct scale *s, ptx_u32 z
 static ptx_u32 load_zero(const struct groups *q, ptx_u64 zeros, ptx_u32 at)
 {
     ptx_kernel *k = q->k;
-    bool interleaved = q->spec->format == PTXGEN_W4_AWQ || q->spec->format == PTXGEN_W4_MARLIN;
-    uint32_t bias = w4_format_of((ptxgen_w4_format)q->spec->format)->stored_zero_bias;
     ptx_u32 z = ptx_mov_u32(k, U32(PTXGEN_W4_SYMMETRIC_ZERO));
     ptx_if(k, ptx_setp_ne_u64(k, zeros, U64(0))) {
         ptx_u32 index = ptx_shr_u32(k, at, U32(3)), nibble = ptx_and_b32(k, at, U32(7));
         ptx_u64 from = element_address(q, zeros, index, q->spec->n / 8, 4);
         ptx_u32 word = ptx_ld_global_nc_u32(k, from, 0);
-        if (interleaved) {
+        if (q->format->interleaves) {
             ptx_u32 odd = ptx_and_b32(k, nibble, U32(1));
             ptx_u32 half = ptx_shr_u32(k, nibble, U32(1));
             nibble = ptx_mad_lo_u32(k, odd, U32(4), half);
         }
         ptx_u32 shift = ptx_shl_b32(k, nibble, U32(2));
         ptx_u32 stored = ptx_shr_u32(k, word, shift);
-        ptx_and_b32_to(k, z, ptx_sub_u32(k, stored, U32(bias)), U32(15));
+        ptx_and_b32_to(k, z, ptx_sub_u32(k, stored, U32(q->format->stored_zero_bias)), U32(15));
     }
     return z;
 }
@@ -255,7 +253,9 @@ static void find_group(struct groups *q)
 void marlin_repack_emit_groups(const ptxgen_marlin_repack_plan *plan, ptx_module *module)
 {
     struct groups *q =
-        &(struct groups){.spec = &plan->spec, .product = marlin_repack_product(&plan->spec)};
+        &(struct groups){.spec = &plan->spec,
+                         .product = marlin_repack_product(&plan->spec),
+                         .format = w4_format_of((ptxgen_w4_format)plan->spec.format)};
     q->source_groups = plan->spec.k / (uint32_t)marlin_group_rows(&q->product);
     ptx_kernel *k = q->k = ptx_kernel_begin(module, "marlin_repack_groups");
     ptx_kernel_reqntid(k, REPACK_THREADS, 1, 1);

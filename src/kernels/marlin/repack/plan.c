@@ -71,7 +71,7 @@ static ptxgen_status check_format(const ptxgen_marlin_repack_spec *s, ptxgen_err
     if (s->n > MOST_N)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin_repack: N = %u is above %d", s->n,
                            MOST_N);
-    if (s->act_order && !format->g_idx)
+    if (s->act_order && !format->tensors[W4_G_IDX])
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin_repack: act_order is 1, but %s has no g_idx", format->name);
     if (s->scale_type > PTXGEN_BF16)
