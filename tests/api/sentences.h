@@ -84,6 +84,15 @@ ROW(ptxgen_emulator_profile_take, ZEROS | ONES, INVALID_ARGUMENT,
 ROW(ptxgen_emulator_set_options, NO, INVALID_ARGUMENT, "the options are NULL")
 ROW(ptxgen_emulator_set_options, ZEROS | ONES, INVALID_ARGUMENT,
     "the context is none of the emulator's, or is destroyed")
+ROW(ptxgen_gguf_decode_row, NO, INVALID_ARGUMENT, "gguf: row or weights is NULL")
+ROW(ptxgen_gguf_decode_row, ONES, UNSUPPORTED,
+    "gguf: 4294967295 is the number of no type that this library decodes")
+ROW(ptxgen_gguf_quantise_row, NO, INVALID_ARGUMENT, "gguf: row or weights is NULL")
+ROW(ptxgen_gguf_quantise_row, ONES, UNSUPPORTED,
+    "gguf: 4294967295 is the number of no type that this library decodes")
+ROW(ptxgen_gguf_row_bytes, NO, INVALID_ARGUMENT, "gguf: bytes is NULL")
+ROW(ptxgen_gguf_row_bytes, ONES, UNSUPPORTED,
+    "gguf: 4294967295 is the number of no type that this library decodes")
 ROW(ptxgen_kernel_create, ANY, INVALID_ARGUMENT,
     "ptxgen_kernel_create: module, name or kernel is NULL")
 ROW(ptxgen_kernel_max_clusters, ANY, INVALID_ARGUMENT,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every exported function, called with NULL, with zeroed memory and with memory of 0xFF bytes:
- * nothing crashes, what returns a status refuses with a documented one and a sentence in UTF-8, which
- * sentences.h has to the letter, and who is given NULL says PTXGEN_ERROR_INVALID_ARGUMENT. calls.py
- * writes the calls from the headers.
+ * nothing crashes, what returns a status refuses with a documented one and a sentence in UTF-8,
+ * which sentences.h has to the letter, and who is given NULL says PTXGEN_ERROR_INVALID_ARGUMENT.
+ * calls.py writes the calls from the headers.
  */
 #include "tests/status.h"
 
@@ -13,6 +13,7 @@
 #include <ptxgen/dispatch.h>
 #include <ptxgen/driver.h>
 #include <ptxgen/emulator.h>
+#include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/ptx.h>
 #include <ptxgen/q4k.h>
@@ -103,7 +104,10 @@ static const struct exception {
     {"ptx_module_check", {false, true, true}}, /* of the live module */
     {"ptx_module_kernel_section", {false, true, false}},
     {"ptx_module_status", {false, true, true}},
-    {"ptxgen_cache_open", {false, true, true}},          /* the default options */
+    {"ptxgen_cache_open", {false, true, true}},       /* the default options */
+    {"ptxgen_gguf_decode_row", {false, true, false}}, /* no weights */
+    {"ptxgen_gguf_quantise_row", {false, true, false}},
+    {"ptxgen_gguf_row_bytes", {false, true, false}},
     {"ptxgen_q4k_decode_row_f32", {false, true, false}}, /* no weights */
     {"ptxgen_q4k_decode_row_f64", {false, true, false}},
     {"ptxgen_q4k_quantise_row", {false, true, false}},
@@ -151,7 +155,12 @@ static bool is_text(const char *s)
 
 /* ---- the sentences ---- */
 
-enum { NO = 1 << PASS_NULL, ZEROS = 1 << PASS_ZEROS, ONES = 1 << PASS_ONES, ANY = NO | ZEROS | ONES };
+enum {
+    NO = 1 << PASS_NULL,
+    ZEROS = 1 << PASS_ZEROS,
+    ONES = 1 << PASS_ONES,
+    ANY = NO | ZEROS | ONES
+};
 
 static const struct sentence {
     const char *name;
