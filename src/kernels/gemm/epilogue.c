@@ -35,6 +35,45 @@ static uint32_t pass_rows(const struct gemm_epilogue *o)
     return o->rounds ? o->halves.pass_m : gemm_sums_warp_pass(&o->sums);
 }
 
+/* Whether each warp stages rows of its own alone. */
+static bool has_own_rows(const struct gemm_epilogue *o)
+{
+    return o->sums.alone && gemm_sums_warp_rows(&o->sums) < o->sums.tile_m;
+}
+
+/* Rows of all passes, or of a warp's share of these. */
+static uint32_t all_rows(const struct gemm_epilogue *o)
+{
+    const struct gemm_sums *s = &o->sums;
+    return has_own_rows(o) || s->wm ? gemm_sums_warp_rows(s) : s->tile_m;
+}
+
+/* The threads that finish staged rows together, in each of `ctas`. */
+static uint32_t finishers(const struct gemm_epilogue *o)
+{
+    return o->sums.alone ? 32 : threads(o);
+}
+
+static uint32_t ctas(const struct gemm_epilogue *o)
+{
+    return o->sums.ctas > 1 ? o->sums.ctas : 1;
+}
+
+/* Chunks of a staged row. */
+static uint32_t chunks(const struct gemm_epilogue *o)
+{
+    return (o->sums.alone ? o->sums.warp_n : columns(o)) / o->chunk.width;
+}
+
+/* A new register with the chunk of a pass that the thread finishes first. */
+static ptx_u32 first_chunk(const struct gemm_epilogue *o)
+{
+    ptx_u32 chunk = ptx_mov_u32(o->g->k, o->sums.alone ? o->at->lane : o->at->thread);
+    if (ctas(o) > 1)
+        ptx_mad_lo_u32_to(o->g->k, chunk, o->sums.rank, U32(finishers(o)), chunk);
+    return chunk;
+}
+
 /* ---- what holds for all tiles ---- */
 
 /* The bits of the addresses of all arrays, and of the bytes between their rows. */
@@ -57,8 +96,11 @@ static ptx_u64 places_of_arrays(const struct gemm_epilogue *o)
 static ptx_pred find_aligned(const struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
-    uint32_t bytes = o->chunk.width * element(o) < 16 ? o->chunk.width * element(o) : 16;
-    ptx_u64 all = o->finish_pass ? o->places : places_of_arrays(o);
+    uint32_t most = o->has_scale_places && element(o) < 4 ? 4 : element(o);
+    uint32_t bytes = o->chunk.width * most < 16 ? o->chunk.width * most : 16;
+    ptx_u64 all = places_of_arrays(o);
+    if (o->has_scale_places)
+        all = ptx_or_b64(k, all, o->scale_places);
     ptx_u64 low = ptx_and_b64(k, all, U64(bytes - 1));
     return ptx_setp_eq_u64(k, low, U64(0));
 }
@@ -127,31 +169,47 @@ void gemm_epilogue_begin(struct gemm_epilogue *o)
         begin_halves(o);
     if (!o->rounds || s->alone)
         gemm_sums_begin(o->g->k, o->at, o->along, o->along_k, s);
-    uint32_t finishers = s->alone ? 32 : threads(o);
-    uint32_t width = gemm_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), finishers);
+    uint32_t width = gemm_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), finishers(o));
     s->width = o->most_width && o->most_width < width ? o->most_width : width;
     o->chunk = (struct gemm_chunk){.width = o->rounds ? GEMM_HALVES_WIDTH : s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
                                    .f32 = o->type == PTXGEN_F32};
-    o->chunk.ragged = o->n % o->chunk.width != 0;
+    o->chunk.ragged = o->has_any_tiles || o->n % o->chunk.width != 0;
     o->chunk.aligned = find_aligned(o);
+    o->single = all_rows(o) == pass_rows(o) && s->pass_m * chunks(o) <= finishers(o) * ctas(o);
+    if (o->load_ahead) {
+        ptx_u32 in_row = ptx_and_b32(o->g->k, o->at->thread, U32(chunks(o) - 1));
+        o->own_column = ptx_mul_lo_u32(o->g->k, in_row, U32(o->chunk.width));
+    }
 }
 
 /* ---- one chunk ---- */
 
-/* Completes the place of a chunk whose column is known. */
-static void find_place(const struct gemm_epilogue *o, ptx_u32 row, struct gemm_epilogue_place *at)
+/* Finds how much of a chunk is in its row, and whether it may be accessed by vectors. */
+static void find_end(const struct gemm_epilogue *o, struct gemm_epilogue_place *at)
 {
     ptx_kernel *k = o->g->k;
-    ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
+    struct gemm_chunk *c = &at->chunk;
+    c->left = ptx_sub_u32(k, o->end_column, at->column);
+    if (o->load_ahead)
+        c->left = ptx_s32_as_u32(ptx_max_s32(k, ptx_u32_as_s32(c->left), S32(0)));
+    c->aligned = ptx_setp_bool_ge_u32(k, c->left, U32(c->width), o->chunk.aligned);
+    if (o->has_any_tiles) {
+        ptx_u32 low = ptx_and_b32(k, at->column, U32(c->width - 1));
+        c->aligned = ptx_setp_bool_eq_u32(k, low, U32(0), c->aligned);
+    }
+}
+
+/* Completes the place of a chunk whose column is known, and whose row is counted in the pass. */
+static void find_place(const struct gemm_epilogue *o, struct gemm_epilogue_place *at)
+{
+    ptx_kernel *k = o->g->k;
+    ptx_u32 in_pass = ptx_add_u32(k, o->first_row, at->row);
     at->row = ptx_add_u32(k, in_pass, o->pass_row);
     at->wide_row = ptx_cvt_u64_u32(k, at->row);
     at->column_bytes = ptx_mul_wide_u32(k, at->column, U32(element(o)));
-    if (!at->chunk.ragged)
-        return;
-    at->chunk.left = ptx_sub_u32(k, U32(o->n), at->column);
-    at->chunk.aligned =
-        ptx_setp_bool_ge_u32(k, at->chunk.left, U32(at->chunk.width), o->chunk.aligned);
+    if (at->chunk.ragged && !o->load_ahead)
+        find_end(o, at);
 }
 
 static ptx_u64 find(const struct gemm_epilogue *o, ptx_u64 base, ptx_u64 stride,
@@ -218,7 +276,11 @@ static void finish_sums(const struct gemm_epilogue *o, struct gemm_epilogue_plac
     ptx_u32 sums[GEMM_SUMS_WIDTH], up_sums[GEMM_SUMS_WIDTH];
     ptx_f32 v[GEMM_SUMS_WIDTH], up[GEMM_SUMS_WIDTH];
     load_sums(o, row, in_tile, sums, up_sums);
-    find_place(o, row, at);
+    find_place(o, at);
+    if (o->finish) {
+        o->finish(o->user, at, sums);
+        return;
+    }
     scale_sums(o, at, sums, v);
     if (o->pairs)
         scale_sums(o, at, up_sums, up);
@@ -233,17 +295,38 @@ static void store_halves(const struct gemm_epilogue *o, struct gemm_epilogue_pla
     ptx_u32 words[GEMM_HALVES_WIDTH / 2];
     ptx_u32 own = o->sums.alone ? ptx_sub_u32(k, in_tile, o->sums.warp_column) : in_tile;
     gemm_halves_load(k, &o->halves, row, own, words);
-    find_place(o, row, at);
+    find_place(o, at);
     gemm_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, at), words);
+}
+
+/* The row of the tile, counted from the pass, of row `row` of the pass that warps stage. */
+static ptx_u32 spread_row(const struct gemm_epilogue *o, ptx_u32 row)
+{
+    ptx_kernel *k = o->g->k;
+    const struct gemm_sums *s = &o->sums;
+    uint32_t share = gemm_sums_warp_pass(s);
+    if (s->wm <= 1)
+        return row;
+    ptx_u32 along = gemm_divide(k, row, share), in_share = gemm_remainder(k, row, share);
+    return ptx_mad_lo_u32(k, along, U32(gemm_sums_warp_rows(s)), in_share);
 }
 
 /* Finishes the chunk at row `row` of the pass and column `in_tile` of the tile. */
 static void finish_chunk(const struct gemm_epilogue *o, ptx_u32 row, ptx_u32 in_tile)
 {
     ptx_kernel *k = o->g->k;
-    struct gemm_epilogue_place at = {.chunk = o->chunk,
-                                     .column = ptx_add_u32(k, o->first_column, in_tile)};
-    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->n))) {
+    struct gemm_epilogue_place at = o->own;
+    if (!o->load_ahead) {
+        at.chunk = o->chunk;
+        at.column = ptx_add_u32(k, o->first_column, in_tile);
+    }
+    at.row = spread_row(o, row);
+    ptx_pred exists = ptx_setp_lt_u32(k, at.column, o->end_column);
+    if (o->sums.wm > 1) {
+        ptx_u32 in_tile_row = ptx_add_u32(k, at.row, o->pass_row);
+        exists = ptx_setp_bool_lt_u32(k, in_tile_row, o->rows, exists);
+    }
+    ptx_if(k, exists) {
         if (o->rounds)
             store_halves(o, &at, row, in_tile);
         else
@@ -278,24 +361,31 @@ static void stage_pass(const struct gemm_epilogue *o)
             stage(o, i);
 }
 
+/* The chunks of a pass that may exist; where warps spread a pass over the tile, all of them. */
+static ptx_u32 count_chunks(const struct gemm_epilogue *o)
+{
+    ptx_kernel *k = o->g->k;
+    if (o->sums.wm > 1)
+        return U32(o->sums.pass_m * chunks(o));
+    ptx_u32 pass_end = ptx_add_u32(k, o->pass_row, U32(pass_rows(o)));
+    ptx_u32 end = ptx_min_u32(k, o->rows, pass_end), begin = ptx_min_u32(k, o->rows, o->pass_row);
+    ptx_u32 rows = ptx_sub_u32(k, end, begin);
+    return ptx_mul_lo_u32(k, rows, U32(chunks(o)));
+}
+
 /* The threads that end a part, or of a warp that is alone, finish the staged rows that exist. */
 static void finish_pass(const struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
     const struct gemm_sums *s = &o->sums;
-    uint32_t chunks = (s->alone ? s->warp_n : columns(o)) / o->chunk.width;
-    ptx_u32 pass_end = ptx_add_u32(k, o->pass_row, U32(pass_rows(o)));
-    ptx_u32 end = ptx_min_u32(k, o->rows, pass_end), begin = ptx_min_u32(k, o->rows, o->pass_row);
-    ptx_u32 rows = ptx_sub_u32(k, end, begin);
-    ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
-    uint32_t finishers = s->alone ? 32 : threads(o), ctas = s->ctas > 1 ? s->ctas : 1;
-    ptx_u32 chunk = ptx_mov_u32(k, s->alone ? o->at->lane : o->at->thread);
-    if (ctas > 1)
-        ptx_mad_lo_u32_to(k, chunk, s->rank, U32(finishers), chunk);
-    ptx_for(k, chunk, limit, U32(finishers * ctas)) {
+    ptx_u32 limit = count_chunks(o), chunk = first_chunk(o);
+    ptx_for(k, chunk, limit, U32(finishers(o) * ctas(o))) {
         ptx_nounroll(k);
-        ptx_u32 row = gemm_divide(k, chunk, chunks), in_row = gemm_remainder(k, chunk, chunks);
-        ptx_u32 column = ptx_mul_lo_u32(k, in_row, U32(o->chunk.width));
+        ptx_u32 row = gemm_divide(k, chunk, chunks(o)), column = o->own_column;
+        if (!o->load_ahead) {
+            ptx_u32 in_row = gemm_remainder(k, chunk, chunks(o));
+            column = ptx_mul_lo_u32(k, in_row, U32(o->chunk.width));
+        }
         finish_chunk(o, row, s->alone ? ptx_add_u32(k, column, s->warp_column) : column);
     }
 }
@@ -352,24 +442,36 @@ static void complete(const struct gemm_epilogue *o)
             add_bias_to(o, t, r);
 }
 
+/* Finds the thread's first chunk of the tile, and has the family load what it needs there. */
+static void load_ahead(struct gemm_epilogue *o)
+{
+    ptx_kernel *k = o->g->k;
+    ptx_u32 row = gemm_divide(k, first_chunk(o), chunks(o));
+    o->own.chunk = o->chunk;
+    o->own.column = ptx_add_u32(k, o->first_column, o->own_column);
+    o->own.row = spread_row(o, row);
+    o->pass_row = U32(0);
+    find_end(o, &o->own);
+    find_place(o, &o->own);
+    o->load_ahead(o->user, &o->own);
+}
+
 void gemm_epilogue_locate(struct gemm_epilogue *o, ptx_u32 tile)
 {
     o->end_row = o->g->m;
+    o->end_column = U32(o->n);
     o->locate(o->user, tile, o);
     o->rows = ptx_sub_u32(o->g->k, o->end_row, o->first_row);
+    if (o->load_ahead)
+        load_ahead(o);
 }
 
-/* The loads of a family come before the barrier, so that they overlap it. */
+/* Stages and finishes the rows of a pass. */
 static void run_pass(struct gemm_epilogue *o)
 {
-    if (o->begin_pass)
-        o->begin_pass(o->user);
     stage_pass(o);
     synchronise(o);
-    if (o->finish_pass)
-        o->finish_pass(o->user);
-    else
-        finish_pass(o);
+    finish_pass(o);
 }
 
 /* Stages and finishes the rows of a tile, or of a warp that is alone, pass by pass. */
@@ -377,14 +479,13 @@ static void run_passes(struct gemm_epilogue *o)
 {
     ptx_kernel *k = o->g->k;
     const struct gemm_sums *s = &o->sums;
-    bool own_rows = s->alone && gemm_sums_warp_rows(s) < s->tile_m;
-    uint32_t rows = own_rows || s->wm ? gemm_sums_warp_rows(s) : s->tile_m;
-    o->pass_row = own_rows ? s->warp_row : U32(0);
-    if (rows == pass_rows(o)) {
+    o->pass_row = has_own_rows(o) ? s->warp_row : U32(0);
+    if (all_rows(o) == pass_rows(o)) {
         run_pass(o);
         return;
     }
-    ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(rows)) : U32(rows);
+    ptx_u32 rows = U32(all_rows(o)),
+            end = has_own_rows(o) ? ptx_add_u32(k, s->warp_row, rows) : rows;
     o->pass_row = ptx_mov_u32(k, o->pass_row);
     ptx_loop(k, passes) {
         ptx_nounroll(k);

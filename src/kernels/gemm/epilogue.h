@@ -54,6 +54,7 @@ struct gemm_epilogue {
     bool has_stmatrix;      /* the target has stmatrix; read only where warps are alone */
     bool rounds_biased;     /* a bias may be added to accumulators that are then rounded */
     uint32_t most_width;    /* columns of a chunk, at most; 0: any number */
+    bool has_any_tiles;     /* tiles begin at any column, and end where `locate` says */
 
     /* Sums of other CTAs. */
     struct gemm_partials partials; /* threads and fragments; none where tiles are never divided */
@@ -65,30 +66,36 @@ struct gemm_epilogue {
     /* What only the family knows. */
     void *user; /* for the functions, and for `acc` */
     /*
-     * Sets the first row and column of a tile in y. The first row is `end_row` at most, which is
-     * the number of tokens where `locate` does not set it, too.
+     * Sets the first row and column of a tile in y. Its ends, end_row and end_column, are those of
+     * y where `locate` does not set them, too; the first row is end_row at most.
      */
     void (*locate)(void *user, ptx_u32 tile, struct gemm_epilogue *o);
     bool locates_early; /* the caller calls gemm_epilogue_locate when the part of a tile begins */
+    /*
+     * With locates_early: loads what the thread's columns need, the same in all chunks of a tile,
+     * and where the thread has one chunk alone (`single`) what its row needs; or NULL. The chunk
+     * may be past the tile's ends, and then has no elements left.
+     */
+    void (*load_ahead)(void *user, const struct gemm_epilogue_place *at);
     /* Scales the accumulators of a part once they hold what `exchange` brings; or NULL. */
     void (*scale_accumulators)(void *user);
-    /* Converts a chunk's s32 sums to f32 and scales them; NULL where sums are f32. */
+    /* Converts a chunk's sums to f32 and scales them; NULL where sums are f32. */
     void (*scale)(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums,
                   ptx_f32 *v);
-    /*
-     * For a family whose threads have the same columns in all passes, and load what these need once
-     * for a tile: loads what the rows of a pass need, before they are staged, and finishes the
-     * staged rows in place of the loop over chunks. Both NULL in other families.
-     */
-    void (*begin_pass)(void *user);
-    void (*finish_pass)(void *user);
-    ptx_u64 places; /* the bits of all addresses and row pitches that finish_pass accesses */
+    /* The bits of addresses of arrays with 32 bits for each column, which `scale` reads. */
+    ptx_u64 scale_places;
+    bool has_scale_places;
+    /* Finishes and stores a chunk in place of `scale` and of all that follows it; or NULL. */
+    void (*finish)(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums);
 
-    ptx_u32 first_row, end_row, first_column; /* of the tile in y; its rows end before end_row */
-    ptx_u32 rows;                             /* of y, from the tile's first on */
+    ptx_u32 first_row, end_row, first_column, end_column; /* of the tile in y */
+    ptx_u32 rows;                                         /* of y, from the tile's first on */
     ptx_u32 pass_row; /* first row of the pass in the tile; with sums.wm, of a warp's rows */
     struct gemm_chunk chunk;
-    bool rounds; /* accumulators are rounded before they are staged (sums.h) */
+    bool single;                    /* a thread has one chunk of a tile, or none */
+    ptx_u32 own_column;             /* with load_ahead: the thread's first column in a tile, */
+    struct gemm_epilogue_place own; /* and its first chunk of the present tile */
+    bool rounds;                    /* accumulators are rounded before they are staged (sums.h) */
     struct gemm_halves halves;
 };
 

@@ -93,28 +93,18 @@ static void add_staged(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 staged,
         }
 }
 
-ptx_u32 gemm_sums_place(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column)
-{
-    ptx_u32 line = ptx_mul_lo_u32(k, row, U32(pitch_of(s)));
-    return ptx_mad_lo_u32(k, column, U32(4), line);
-}
-
-void gemm_sums_load_at(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 place,
-                       ptx_u32 sums[GEMM_SUMS_WIDTH])
+void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
+                    ptx_u32 sums[GEMM_SUMS_WIDTH])
 {
     bool own = s->ctas <= 2;
+    if (s->alone)
+        column = ptx_sub_u32(k, column, s->warp_column);
+    ptx_u32 line = ptx_mul_lo_u32(k, row, U32(pitch_of(s)));
+    ptx_u32 place = ptx_mad_lo_u32(k, column, U32(4), line);
     if (own)
         add_staged(k, s, s->alone ? s->staged : s->staging, place, true, true, sums);
     for (uint32_t i = own; i < s->ctas; i++)
         add_staged(k, s, s->of_cta[i], place, false, i == 0, sums);
-}
-
-void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
-                    ptx_u32 sums[GEMM_SUMS_WIDTH])
-{
-    if (s->alone)
-        column = ptx_sub_u32(k, column, s->warp_column);
-    gemm_sums_load_at(k, s, gemm_sums_place(k, s, row, column), sums);
 }
 
 /* ---- rounded results ---- */

@@ -81,10 +81,6 @@ void gemm_sums_stage(ptx_kernel *k, const struct gemm_sums *s, uint32_t pass,
  */
 void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[GEMM_SUMS_WIDTH]);
-/* The same in two steps, for warps that are not alone: the offset of a chunk, and its sums. */
-ptx_u32 gemm_sums_place(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column);
-void gemm_sums_load_at(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 place,
-                       ptx_u32 sums[GEMM_SUMS_WIDTH]);
 
 /*
  * Staging of accumulators as 16-bit results, for an epilogue that does nothing but round: a sum is

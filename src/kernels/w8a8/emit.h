@@ -147,32 +147,26 @@ struct operands {
     ptx_u32 w_step, codes_step; /* the lane's addresses for the step */
 };
 
-/* What a thread finishes: a few columns, the same in all passes, of some tokens of each pass. */
-enum { MOST_COLUMNS = 8, MOST_ROUNDS = 8 };
+/* What the columns of a chunk need; sums of weights are s32 in the registers of f32. */
 struct columns {
-    ptx_u32 scale[MOST_COLUMNS], bias[MOST_COLUMNS], sum[MOST_COLUMNS]; /* f32, f32, s32 */
+    ptx_f32 scale[GEMM_SUMS_WIDTH], bias[GEMM_SUMS_WIDTH], sum[GEMM_SUMS_WIDTH];
 };
 struct row_token {
-    ptx_u32 row, m; /* the token's row in the pass, and its number */
+    ptx_u32 m; /* its number */
     ptx_pred exists;
     struct work scale;
     ptx_s32 zero;
-};
-struct part {
-    ptx_u32 row, column; /* the thread's first row in a pass, and its first feature in a tile */
-    ptx_u32 n;           /* that feature, counted in all of N */
-    ptx_s32 left;        /* features of the tile from that one on */
-    ptx_pred whole;      /* the features may be accessed in parts of 16 bytes */
-    struct columns columns;
-    struct row_token tokens[MOST_ROUNDS]; /* of the pass */
 };
 
 /* wgmma_output.c: outputs of tiles whose tokens are wgmma's M. */
 struct direct {
     ptx_pred aligned;       /* pairs of columns, or whole blocks, may be stored at once */
     struct gemm_chunk pair; /* a pair of columns of y, where y is not f64 */
+    ptx_u32 column, n;      /* the lane's first column in a tile, and in all of N */
+    ptx_s32 left;           /* columns of the tile from that one on */
+    ptx_u32 row[2];         /* the lane's rows in a tile */
     struct row_token tokens[2];
-    ptx_u64 y[2];                      /* addresses of their outputs in column part.n */
+    ptx_u64 y[2];                      /* addresses of their outputs in column n */
     ptx_f32 scale[MAX_TOKEN_TILES][2]; /* of the lane's columns, where they are loaded ahead */
 };
 
@@ -195,8 +189,9 @@ struct product {
     struct gemm_operand codes;
     struct operands operands;
     struct gemm_epilogue output;
-    ptx_u32 staging; /* shared, for sums */
-    struct part part;
+    ptx_u32 staging;        /* shared, for sums */
+    struct columns columns; /* loaded ahead, like the token: */
+    struct row_token token; /* where a thread has one chunk of a tile */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
     ptx_u32 resident_lane, resident_end; /* where the lane's addresses of ldmatrix start and end */
     ptx_u32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES]
@@ -274,20 +269,14 @@ struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s
 
 /* output.c */
 void w8a8_begin_output(struct product *q);
-/* Makes a tile the current one, and loads the scales and biases of its outputs. */
-void w8a8_begin_part(struct product *q, ptx_u32 tile);
 
 uint32_t w8a8_y_bytes(const struct product *q);
-/* Finds the thread's features of block `block`: part.n and part.left. */
-void w8a8_find_columns(struct product *q, ptx_u32 block);
-/* Whether the thread has a column i, counted from its first one. */
-ptx_pred w8a8_has_column(struct product *q, uint32_t i);
 /* The address of feature n in an array with an element of `bytes` bytes for each feature. */
 ptx_u64 w8a8_of_column(struct product *q, enum w8a8_param param, ptx_u32 n, uint32_t bytes);
-/* Loads the scale and the zero point of the token if it exists, else 0. */
-void w8a8_load_token(struct product *q, struct row_token *t);
-/* The address of the token's output in the thread's first column. */
-ptx_u64 w8a8_find_y(struct product *q, const struct row_token *t);
+/* Loads the scale and the zero point of token m if it exists, else 0. */
+void w8a8_load_token(struct product *q, ptx_u32 m, struct row_token *t);
+/* The address of y[m, n]. */
+ptx_u64 w8a8_find_y(struct product *q, ptx_u32 m, ptx_u32 n);
 /* The scale, bias and sum of weights of a column, and an output of the column. */
 struct column {
     struct work scale, bias;

@@ -402,7 +402,7 @@ static void begin_consumer(struct gemm *g)
 static void clear(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
-    w8a8_begin_part(q, part->walk.tile);
+    gemm_epilogue_locate(&q->output, part->walk.tile);
     clear_sums(q);
 }
 

@@ -327,7 +327,7 @@ static void clear(struct gemm *g, const struct gemm_part *part)
     if (w8a8_tokens_are_m(q->v))
         w8a8_locate_direct(q, part->walk.tile);
     else
-        w8a8_begin_part(q, part->walk.tile);
+        gemm_epilogue_locate(&q->output, part->walk.tile);
 }
 
 static void epilogue(struct gemm *g, struct gemm_part *part)

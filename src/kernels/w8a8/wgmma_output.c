@@ -51,12 +51,18 @@ void w8a8_begin_direct(struct product *q)
     d->pair = (struct gemm_chunk){
         .width = 2, .f32 = q->spec->y_type == PTXGEN_F32, .bf16 = q->spec->y_type == PTXGEN_BF16};
     ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_features(q->v)));
-    q->part.column = ptx_mad_lo_u32(k, q->g.at.quad, U32(2), own);
-    d->tokens[0].row = ptx_mad_lo_u32(k, q->along_m, U32(16), q->g.at.group);
-    d->tokens[1].row = ptx_add_u32(k, d->tokens[0].row, U32(8));
+    q->direct.column = ptx_mad_lo_u32(k, q->g.at.quad, U32(2), own);
+    d->row[0] = ptx_mad_lo_u32(k, q->along_m, U32(16), q->g.at.group);
+    d->row[1] = ptx_add_u32(k, d->row[0], U32(8));
 }
 
 /* ---- scales and biases of columns ---- */
+
+/* Whether the lane has a column c, counted from its first one. */
+static ptx_pred has_column(struct product *q, uint32_t c)
+{
+    return ptx_setp_gt_s32(q->g.k, q->direct.left, S32((int32_t)c));
+}
 
 /* Loads the value of column c, counted from the lane's first one, if there is such a column. */
 static struct work load_work(struct product *q, ptx_u64 from, uint32_t c)
@@ -66,7 +72,7 @@ static struct work load_work(struct product *q, ptx_u64 from, uint32_t c)
     if (is_exact(q))
         return work_load_global(k, q->wide, from, offset);
     struct work w = work_new(k, q->wide, work_constant(q->wide, 0));
-    ptx_guarded(k, w8a8_has_column(q, c))
+    ptx_guarded(k, has_column(q, c))
         work_load_global_to(k, q->wide, w, from, offset);
     return w;
 }
@@ -75,7 +81,7 @@ static ptx_s32 load_sum(struct product *q, ptx_u64 from, uint32_t c)
 {
     ptx_kernel *k = q->g.k;
     ptx_s32 sum = ptx_mov_s32(k, S32(0));
-    ptx_guarded(k, w8a8_has_column(q, c))
+    ptx_guarded(k, has_column(q, c))
         ptx_ld_global_s32_to(k, sum, from, (int)(4 * c));
     return sum;
 }
@@ -85,17 +91,17 @@ void w8a8_locate_direct(struct product *q, ptx_u32 tile)
     ptx_kernel *k = q->g.k;
     struct direct *d = &q->direct;
     struct gemm_place place = w8a8_place_of(q, tile);
-    w8a8_find_columns(q, place.n);
+    struct feature_block block = w8a8_find_block(q, place.n);
+    d->n = ptx_add_u32(k, block.first, d->column);
+    d->left = ptx_sub_s32(k, ptx_u32_as_s32(block.count), ptx_u32_as_s32(d->column));
     for (int i = 0; i < 2; i++) {
-        struct row_token *t = &d->tokens[i];
-        t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), t->row);
-        t->exists = ptx_setp_lt_u32(k, t->m, q->g.m);
-        w8a8_load_token(q, t);
-        d->y[i] = w8a8_find_y(q, t);
+        ptx_u32 m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), d->row[i]);
+        w8a8_load_token(q, m, &d->tokens[i]);
+        d->y[i] = w8a8_find_y(q, m, d->n);
     }
     if (!loads_ahead(q))
         return;
-    ptx_u64 from = w8a8_of_column(q, W8A8_W_SCALE, q->part.n, 4);
+    ptx_u64 from = w8a8_of_column(q, W8A8_W_SCALE, q->direct.n, 4);
     for (uint32_t j = 0; j < groups(q); j++)
         for (uint32_t e = 0; e < 2; e++)
             d->scale[j][e] = load_work(q, from, 8 * j + e).f;
@@ -122,7 +128,7 @@ static void store_pair(struct product *q, ptx_u64 y, uint32_t c, const struct wo
 
 static void load_pair(struct product *q, uint32_t j, struct column pair[2])
 {
-    ptx_u32 n = q->part.n;
+    ptx_u32 n = q->direct.n;
     uint32_t work = w8a8_work_bytes(q->spec);
     for (uint32_t e = 0; e < 2; e++) {
         uint32_t c = 8 * j + e;
@@ -148,13 +154,12 @@ static void finish_pair(struct product *q, const struct column p[2], uint32_t j,
         v[e] = w8a8_finish(q, t, &p[e], q->acc[0][j][2 * i + (int)e]);
     ptx_pred whole = ptx_and_pred(k, t->exists, d->aligned);
     if (!is_whole(q))
-        whole = ptx_and_pred(k, whole, w8a8_has_column(q, 8 * j + 1));
+        whole = ptx_and_pred(k, whole, has_column(q, 8 * j + 1));
     ptx_guarded(k, whole)
         store_pair(q, d->y[i], 8 * j, v);
     ptx_pred apart = ptx_xor_pred(k, t->exists, whole);
     for (uint32_t e = 0; e < 2; e++) {
-        ptx_pred alone =
-            is_whole(q) ? apart : ptx_and_pred(k, apart, w8a8_has_column(q, 8 * j + e));
+        ptx_pred alone = is_whole(q) ? apart : ptx_and_pred(k, apart, has_column(q, 8 * j + e));
         ptx_guarded(k, alone)
             w8a8_store_one(q, d->y[i], 8 * j + e, v[e]);
     }
@@ -199,7 +204,7 @@ static void store_block(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
         ptx_mul_lo_u32(k, q->g.at.quad, U32(6)); /* from the lane's pair to its eight columns */
     ptx_u64 to = ptx_mad_wide_u32(k, beyond, U32(2), d->y[i]);
     ptx_pred has =
-        ptx_setp_bool_gt_s32(k, q->part.left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
+        ptx_setp_bool_gt_s32(k, q->direct.left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
     ptx_guarded(k, has)
         ptx_st_global_v4_u32(k, to, 0, words);
 }
@@ -208,7 +213,7 @@ static void store_apart(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
     const struct direct *d = &q->direct;
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
-        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, w8a8_has_column(q, 8 * j));
+        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, has_column(q, 8 * j));
         for (uint32_t e = 0; e < 2; e++)
             ptx_guarded(q->g.k, has)
                 w8a8_store_one(q, d->y[i], 8 * j + e, (struct work){.f = v[j][e]});
@@ -245,6 +250,6 @@ void w8a8_store_direct(struct product *q)
         if (is_exact(q))
             finish_group(q, j);
         else
-            ptx_if(q->g.k, w8a8_has_column(q, 8 * j))
+            ptx_if(q->g.k, has_column(q, 8 * j))
                 finish_group(q, j);
 }
