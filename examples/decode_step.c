@@ -8,7 +8,7 @@
  */
 #include <ptxgen/device.h>
 #include <ptxgen/emulator.h>
-#include <ptxgen/q4k.h>
+#include <ptxgen/gguf_types.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { K = 1024, N = 96, TOKENS = 2 };
-enum { ROW_BYTES = K / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES };
+enum { ROW_BYTES = K / 256 * 144 }; /* of Q4_K */
 
 struct tensors {
     float x[TOKENS][K], gamma[K], y[TOKENS][N];
@@ -45,7 +45,7 @@ static ptxgen_status fill(struct tensors *t, ptxgen_error *err)
     for (int n = 0; n < N && status == PTXGEN_OK; n++) {
         for (int k = 0; k < K; k++)
             row[k] = 0.02f * sinf(0.11f * (float)(k * (n + 1)));
-        status = ptxgen_q4k_quantise_row(row, K, t->weights[n], err);
+        status = ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, row, K, t->weights[n], ROW_BYTES, err);
     }
     return status;
 }

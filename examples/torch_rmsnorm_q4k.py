@@ -14,6 +14,7 @@ import sys
 
 K, N, EPSILON, TOKENS = 1024, 256, 1e-6, 4
 F32, F16 = 0, 1
+Q4_K = c.c_uint32(12)  # ptxgen_gguf_type
 
 
 class Error(c.Structure):
@@ -82,11 +83,11 @@ def make_spec():
 def quantise(rows):
     """Q4_K bytes of rows of floats, as a GGUF file has them."""
     row_bytes = c.c_size_t()
-    call("ptxgen_q4k_row_bytes", c.c_size_t(K), c.byref(row_bytes))
+    call("ptxgen_gguf_row_bytes", Q4_K, c.c_size_t(K), c.byref(row_bytes))
     packed = c.create_string_buffer(row_bytes.value * len(rows))
     for i, row in enumerate(rows):
-        call("ptxgen_q4k_quantise_row", (c.c_float * K)(*row), c.c_size_t(K),
-             c.byref(packed, i * row_bytes.value))
+        call("ptxgen_gguf_quantise_row", Q4_K, (c.c_float * K)(*row), c.c_size_t(K),
+             c.byref(packed, i * row_bytes.value), row_bytes)
     return packed
 
 

@@ -24,10 +24,10 @@
  *                           32 weights, as nib
  *     Q2_K    256 / 84    s[16]: 0, qs[64]: 16, d: 80, f16 dmin: 82       d·sc·q − dmin·m
  *                           sc, m: low and high nibble of s[k/16]; q: two bits of byte
- *                           32·(k/128) + k%32, k/32%4 of them below
+ *                           32·(k/128) + k%32, from bit 2·(k/32 % 4) on
  *     Q3_K    256 / 110   hm[32]: 0, qs[64]: 32, s[12]: 96, d: 108        d·(sc − 32)·(q − 4·h)
  *                           q as Q2_K; h: 1 where bit k/32 of hm[k%32] is 0; sc of i = k/16: nibble
- *                           i/8 of s[i%8], and two bits of s[8 + i%4] above, i/4 of them below
+ *                           i/8 of s[i%8], above it two of s[8 + i%4] from 2·(i/4) on
  *     Q4_K    256 / 144   d: 0, dmin: 2, s[12]: 4, qs[128]: 16            d·sc·q − dmin·m
  *                           sc, m of j = k/32, six bits each:
  *                           j < 4:  sc = s[j] & 63                       m = s[j+4] & 63
@@ -122,8 +122,9 @@ PTXGEN_API ptxgen_status ptxgen_gguf_decode_row(uint32_t type, const void *row, 
  * multiply-add, except in blocks whose weights are all below 2⁻¹¹⁰ (1e-33): there ggml converts to
  * integers what they cannot hold.
  *
- * Refused, naming the index: NaN, infinities, and for all types but F32 and BF16 |w| above 65504,
- * the largest f16, so that scales and minima are finite; `row` is then unspecified.
+ * Refused, naming the index: NaN, infinities, and |w| above 65504, the largest f16, so that scales
+ * and minima are finite; BF16 and F32 take up to their own largest number. `row` is then
+ * unspecified.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_quantise_row(uint32_t type, const float *weights, size_t k,
                                                   void *row, size_t bytes, ptxgen_error *err);

@@ -7,7 +7,7 @@
  *     y[m,n] = Σ_k w[n,k] · h[m,k] · γ[k] / sqrt(mean_k(h[m,k]²) + ε)  (+ bias[n])
  *
  *     x         [M, K]  activations of M tokens; the residual r likewise, γ [K]
- *     w         [N, K]  weights of N output features, in Q4_K rows as GGUF stores them (q4k.h)
+ *     w         [N, K]  weights of N output features, in Q4_K rows as GGUF has them (gguf_types.h)
  *     y         [M, N]  outputs; bias [N]
  *
  * Weights are not repacked. One launch may serve up to three weight matrices that share x (Q, K and
@@ -62,15 +62,15 @@ enum { PTXGEN_RMSNORM_Q4K_MATRICES = 3, PTXGEN_RMSNORM_Q4K_MAX_M = 8 };
 
 /** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_rmsnorm_q4k_spec {
-    uint32_t k;    /**< a multiple of 256 */
+    uint32_t k;                              /**< a multiple of 256 */
     uint32_t n[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< features of each matrix; unused ones 0 */
-    float epsilon; /**< at least 0, used at full precision */
-    uint32_t max_m;         /**< the most tokens of a launch, 1 to 8; 0 means 8 */
-    uint8_t x_type, y_type; /**< ptxgen_element */
-    uint8_t epilogue;       /**< ptxgen_epilogue */
-    uint8_t bias;           /**< 1: f32 biases are added */
-    uint8_t residual;       /**< 1: a residual of x's type is added to x first */
-    uint8_t residual_out;   /**< 1: the sum h is also written out */
+    float epsilon;                           /**< at least 0, used at full precision */
+    uint32_t max_m;                          /**< the most tokens of a launch, 1 to 8; 0 means 8 */
+    uint8_t x_type, y_type;                  /**< ptxgen_element */
+    uint8_t epilogue;                        /**< ptxgen_epilogue */
+    uint8_t bias;                            /**< 1: f32 biases are added */
+    uint8_t residual;                        /**< 1: a residual of x's type is added to x first */
+    uint8_t residual_out;                    /**< 1: the sum h is also written out */
     uint8_t reserved[2];
 } ptxgen_rmsnorm_q4k_spec;
 
@@ -82,13 +82,13 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
  * choose from would hold nothing that it has not seen.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
-    uint32_t tile_m;       /**< 1, 4 or 8; 2 if the spec's max_m is 2 */
-    uint32_t wn, wk;       /**< warps along N and K */
-    uint32_t stages;       /**< slots of a warp's ring, of two super-blocks each: 2 to 4 */
-    uint32_t grid;         /**< CTAs */
-    uint32_t rounds;       /**< tiles that each warp works on, one after the other */
-    uint32_t chunk, chunks; /**< super-blocks of x in a chunk of shared memory; chunks */
-    uint32_t shared_bytes; /**< shared memory of one CTA */
+    uint32_t tile_m;               /**< 1, 4 or 8; 2 if the spec's max_m is 2 */
+    uint32_t wn, wk;               /**< warps along N and K */
+    uint32_t stages;               /**< slots of a warp's ring, of two super-blocks each: 2 to 4 */
+    uint32_t grid;                 /**< CTAs */
+    uint32_t rounds;               /**< tiles that each warp works on, one after the other */
+    uint32_t chunk, chunks;        /**< super-blocks of x in a chunk of shared memory; chunks */
+    uint32_t shared_bytes;         /**< shared memory of one CTA */
     uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_rmsnorm_q4k_variant;
 
@@ -135,12 +135,12 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *
  * their elements; the other arrays may start at any address.
  */
 typedef struct ptxgen_rmsnorm_q4k_operands {
-    uint64_t m;           /**< at most the spec's max_m */
-    const void *x;        /**< [m, k] of x's type */
-    const void *residual; /**< [m, k] of x's type */
-    const float *gamma;   /**< [k] */
-    const void *w[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
-    const float *bias[PTXGEN_RMSNORM_Q4K_MATRICES];   /**< [n] */
+    uint64_t m;                                     /**< at most the spec's max_m */
+    const void *x;                                  /**< [m, k] of x's type */
+    const void *residual;                           /**< [m, k] of x's type */
+    const float *gamma;                             /**< [k] */
+    const void *w[PTXGEN_RMSNORM_Q4K_MATRICES];     /**< Q4_K [n, k] */
+    const float *bias[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< [n] */
     uint64_t x_stride, residual_stride;
 } ptxgen_rmsnorm_q4k_operands;
 
@@ -189,9 +189,9 @@ typedef struct ptxgen_rmsnorm_q4k_args {
     uint64_t residual;     /**< [m, k], x's type */
     uint64_t residual_out; /**< [m, k], x's type */
     uint64_t gamma;        /**< f32 [k] */
-    uint64_t w[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
-    uint64_t bias[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< f32 [n] */
-    uint64_t y[PTXGEN_RMSNORM_Q4K_MATRICES];       /**< [m, n], row stride y_stride ≥ n */
+    uint64_t w[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< Q4_K [n, k] */
+    uint64_t bias[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< f32 [n] */
+    uint64_t y[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, residual_stride, residual_out_stride; /**< below 2³²; 0 means k */
     uint64_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< below 2³²; 0 means that matrix's n */
     /**

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rmsnorm_q4k.h"
 
-#include <ptxgen/q4k.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 
 #define ARG(member) offsetof(ptxgen_rmsnorm_q4k_args, member)
 enum { MATRICES = PTXGEN_RMSNORM_Q4K_MATRICES };
+enum { BLOCK = 256, BLOCK_BYTES = 144 }; /* of Q4_K */
 
 KERNEL_VERBS(rmsnorm_q4k, NULL);
 
@@ -57,7 +56,7 @@ static uint16_t random_f16(struct random *r, int low)
 
 static size_t row_bytes(const ptxgen_rmsnorm_q4k_spec *s)
 {
-    return (size_t)s->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+    return (size_t)s->k / BLOCK * BLOCK_BYTES;
 }
 
 /* Super-blocks of random codes and scales. */
@@ -66,8 +65,8 @@ static ptxgen_status random_weights(const struct operand *o, const void *plan, s
 {
     unsigned char *block = bytes, *end = block + operand_net_bytes(o);
     (void)plan, (void)err;
-    for (; block < end; block += PTXGEN_Q4K_BLOCK_BYTES) {
-        random_fill(r, block, PTXGEN_Q4K_BLOCK_BYTES);
+    for (; block < end; block += BLOCK_BYTES) {
+        random_fill(r, block, BLOCK_BYTES);
         uint16_t d = random_f16(r, -14), dmin = random_f16(r, -12);
         block[0] = (unsigned char)d;
         block[1] = (unsigned char)(d >> 8);

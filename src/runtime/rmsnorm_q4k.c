@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a launch of the rmsnorm_q4k family takes and enqueues. */
-#include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
 #include "src/kernels/rmsnorm_q4k/layout.h"
@@ -37,7 +36,7 @@ static void describe(const void *spec, char *text, size_t size)
 
 static uint64_t row_bytes(const ptxgen_rmsnorm_q4k_spec *s)
 {
-    return (uint64_t)s->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+    return (uint64_t)super_blocks(s) * SUPER_BLOCK_BYTES;
 }
 
 static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,

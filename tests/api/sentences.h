@@ -176,18 +176,6 @@ ROW(ptxgen_module_load_ptx, NO, INVALID_ARGUMENT,
     "ptxgen_module_load_ptx: driver, ptx or module is NULL")
 ROW(ptxgen_module_load_ptx, ZEROS | ONES, INVALID_ARGUMENT,
     "the driver table was not started, by ptxgen_driver_open or _start")
-ROW(ptxgen_q4k_decode_row_f32, NO, INVALID_ARGUMENT, "q4k: row or weights is NULL")
-ROW(ptxgen_q4k_decode_row_f32, ONES, UNSUPPORTED,
-    "K = 18446744073709551615 is not a multiple of 256: a Q4_K row is whole super-blocks")
-ROW(ptxgen_q4k_decode_row_f64, NO, INVALID_ARGUMENT, "q4k: row or weights is NULL")
-ROW(ptxgen_q4k_decode_row_f64, ONES, UNSUPPORTED,
-    "K = 18446744073709551615 is not a multiple of 256: a Q4_K row is whole super-blocks")
-ROW(ptxgen_q4k_quantise_row, NO, INVALID_ARGUMENT, "q4k: weights or row is NULL")
-ROW(ptxgen_q4k_quantise_row, ONES, UNSUPPORTED,
-    "K = 18446744073709551615 is not a multiple of 256: a Q4_K row is whole super-blocks")
-ROW(ptxgen_q4k_row_bytes, NO, INVALID_ARGUMENT, "q4k: bytes is NULL")
-ROW(ptxgen_q4k_row_bytes, ONES, UNSUPPORTED,
-    "K = 18446744073709551615 is not a multiple of 256: a Q4_K row is whole super-blocks")
 ROW(ptxgen_rmsnorm_q4k_ctas, ANY, INVALID_ARGUMENT,
     "rmsnorm_q4k: a plan that was made, and ctas, must be given")
 ROW(ptxgen_rmsnorm_q4k_dispatch, ANY, INVALID_ARGUMENT,

@@ -16,7 +16,6 @@
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/ptx.h>
-#include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/tune.h>
@@ -108,10 +107,6 @@ static const struct exception {
     {"ptxgen_gguf_decode_row", {false, true, false}}, /* no weights */
     {"ptxgen_gguf_quantise_row", {false, true, false}},
     {"ptxgen_gguf_row_bytes", {false, true, false}},
-    {"ptxgen_q4k_decode_row_f32", {false, true, false}}, /* no weights */
-    {"ptxgen_q4k_decode_row_f64", {false, true, false}},
-    {"ptxgen_q4k_quantise_row", {false, true, false}},
-    {"ptxgen_q4k_row_bytes", {false, true, false}},
     {"ptxgen_sparse24_compress", {false, true, false}}, /* no rows */
     {"ptxgen_sparse24_convert", {false, true, false}},
     {"ptxgen_sparse24_decompress", {false, true, false}},

@@ -16,13 +16,12 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
-#include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 
 #include <stdio.h>
 
-enum { COLUMNS = 64, MOST_K = PTXGEN_Q4K_BLOCK_WEIGHTS };
+enum { COLUMNS = 64, MOST_K = 256, Q4_K_BYTES = 144 };
 
 /*
  * One row of outputs. Each sum has two terms, `sums` and `ratio`, a power of two, of it; with
@@ -340,9 +339,9 @@ static void ask_marlin(const struct problem *p, struct outputs *o)
 static void store_blocks(const double *sums, unsigned char *blocks)
 {
     enum { SCALES = 4, CODES = 16 };
-    memset(blocks, 0, COLUMNS * PTXGEN_Q4K_BLOCK_BYTES);
+    memset(blocks, 0, COLUMNS * Q4_K_BYTES);
     for (size_t i = 0; i < COLUMNS; i++) {
-        unsigned char *block = blocks + i * PTXGEN_Q4K_BLOCK_BYTES;
+        unsigned char *block = blocks + i * Q4_K_BYTES;
         ptxgen_element_store(PTXGEN_F16, block, 0, sums[i]);
         block[SCALES] = block[CODES] = block[CODES + 1] = 1;
     }
@@ -351,7 +350,7 @@ static void store_blocks(const double *sums, unsigned char *blocks)
 /* All of x are 1, and so is its root mean square: the row stands in gamma. */
 static void ask_rmsnorm_q4k(const struct problem *p, struct outputs *o)
 {
-    static unsigned char blocks[2][COLUMNS * PTXGEN_Q4K_BLOCK_BYTES];
+    static unsigned char blocks[2][COLUMNS * Q4_K_BYTES];
     float x[MOST_K], gamma[MOST_K] = {0}, bias[COLUMNS];
     const ptxgen_rmsnorm_q4k_spec spec = {.k = MOST_K,
                                           .n = {COLUMNS, p->swiglu ? COLUMNS : 0},

@@ -8,7 +8,7 @@
 #include "src/harness/harness.h"
 
 #include <ptxgen/marlin.h>
-#include <ptxgen/q4k.h>
+#include <ptxgen/gguf_types.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -335,7 +335,7 @@ static void host_formats_take_nothing(void **state)
     (void)state;
     ptxgen_error err = {0};
     size_t bytes = 7;
-    assert_ok(ptxgen_q4k_row_bytes(0, &bytes, &err), &err);
+    assert_ok(ptxgen_gguf_row_bytes(PTXGEN_GGUF_Q4_K, 0, &bytes, &err), &err);
     assert_int_equal(bytes, 0);
     for (int type = PTXGEN_SPARSE24_F32; type <= PTXGEN_SPARSE24_S8; type++)
         for (int i = 0; i < 3; i++) {

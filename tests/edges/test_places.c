@@ -9,7 +9,7 @@
 #include "tests/marlin/packing.h"
 
 #include <ptxgen/marlin_repack.h>
-#include <ptxgen/q4k.h>
+#include <ptxgen/gguf_types.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -497,7 +497,7 @@ static void sparse24_refuses_bad_scales_and_biases_wherever_they_stand(void **st
 
 /* ---- rmsnorm_q4k and Q4_K ---- */
 
-enum { Q4K_ROWS = 3, Q4K_COLUMNS = 512, BLOCKS = Q4K_COLUMNS / PTXGEN_Q4K_BLOCK_WEIGHTS };
+enum { Q4K_ROWS = 3, Q4K_COLUMNS = 512, BLOCKS = Q4K_COLUMNS / 256, BLOCK_BYTES = 144 };
 
 enum rmsnorm_array { GAMMA, BIASES, STEPS, LEASTS };
 
@@ -505,7 +505,7 @@ static ptxgen_status refer_rmsnorm_q4k(const void *how, size_t bad, ptxgen_error
 {
     enum rmsnorm_array array = *(const enum rmsnorm_array *)how;
     static const float x[Q4K_COLUMNS] = {1};
-    static unsigned char weights[Q4K_ROWS * BLOCKS * PTXGEN_Q4K_BLOCK_BYTES];
+    static unsigned char weights[Q4K_ROWS * BLOCKS * BLOCK_BYTES];
     float gamma[Q4K_COLUMNS] = {0}, bias[Q4K_ROWS] = {0};
     double y[Q4K_ROWS], bound[Q4K_ROWS];
     const ptxgen_rmsnorm_q4k_spec spec = {
@@ -518,7 +518,7 @@ static ptxgen_status refer_rmsnorm_q4k(const void *how, size_t bad, ptxgen_error
     if (bad != nowhere && array == BIASES)
         bias[bad] = -INFINITY;
     if (bad != nowhere && array >= STEPS)
-        ptxgen_element_store(PTXGEN_F16, weights + bad * PTXGEN_Q4K_BLOCK_BYTES, array == LEASTS,
+        ptxgen_element_store(PTXGEN_F16, weights + bad * BLOCK_BYTES, array == LEASTS,
                              array == LEASTS ? NAN : INFINITY);
     const ptxgen_rmsnorm_q4k_operands o = {
         .x = x, .gamma = gamma, .w = {weights, weights}, .bias = {bias, bias}, .m = 1};
@@ -529,25 +529,25 @@ static ptxgen_status refer_rmsnorm_q4k(const void *how, size_t bad, ptxgen_error
 static ptxgen_status quantise_q4k(const void *how, size_t bad, ptxgen_error *err)
 {
     float weights[Q4K_COLUMNS];
-    unsigned char row[BLOCKS * PTXGEN_Q4K_BLOCK_BYTES];
+    unsigned char row[BLOCKS * BLOCK_BYTES];
     for (int i = 0; i < Q4K_COLUMNS; i++)
         weights[i] = (float)i;
     if (bad != nowhere)
         weights[bad] = *(const float *)how;
-    return ptxgen_q4k_quantise_row(weights, Q4K_COLUMNS, row, err);
+    return ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, weights, Q4K_COLUMNS, row, sizeof row, err);
 }
 
 static void q4k_refuses_what_is_not_finite_wherever_it_stands(void **state)
 {
     static const enum rmsnorm_array arrays[] = {GAMMA, BIASES, STEPS, LEASTS};
     static const size_t places[] = {Q4K_COLUMNS, Q4K_ROWS, Q4K_ROWS * BLOCKS, Q4K_ROWS * BLOCKS};
-    static const float bad[] = {NAN, INFINITY, -INFINITY, -1.01f * PTXGEN_Q4K_MAX_WEIGHT};
+    static const float bad[] = {NAN, INFINITY, -INFINITY, -65536};
     (void)state;
     for (int i = 0; i < 4; i++) {
         check_places(&(struct checker){"ptxgen_rmsnorm_q4k_reference", places[i], refer_rmsnorm_q4k,
                                        &arrays[i]});
         check_places(
-            &(struct checker){"ptxgen_q4k_quantise_row", Q4K_COLUMNS, quantise_q4k, &bad[i]});
+            &(struct checker){"ptxgen_gguf_quantise_row", Q4K_COLUMNS, quantise_q4k, &bad[i]});
     }
 }
 

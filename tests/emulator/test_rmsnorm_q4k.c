@@ -4,7 +4,7 @@
 #include "bench.h"
 
 #include "ptxgen/device.h"
-#include "ptxgen/q4k.h"
+#include "ptxgen/gguf_types.h"
 #include "ptxgen/rmsnorm_q4k.h"
 #include "src/kernels/bound.h"
 #include "src/kernels/half.h"
@@ -31,7 +31,7 @@ static void agrees_with_reference(const char *device, uint32_t m)
     size_t row_bytes;
     static float x[TOKENS * K], gamma[K], row[K], got[TOKENS * N];
     static double y[TOKENS * N], bound[TOKENS * N];
-    assert_int_equal(ptxgen_q4k_row_bytes(K, &row_bytes, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_row_bytes(PTXGEN_GGUF_Q4_K, K, &row_bytes, &err), PTXGEN_OK);
     uint8_t *weights = malloc(row_bytes * N);
     for (int i = 0; i < TOKENS * K; i++)
         x[i] = next_value(&seed) * 3;
@@ -40,7 +40,8 @@ static void agrees_with_reference(const char *device, uint32_t m)
     for (int n = 0; n < N; n++) {
         for (int i = 0; i < K; i++)
             row[i] = next_value(&seed) * 0.05f;
-        ptxgen_q4k_quantise_row(row, K, weights + (size_t)n * row_bytes, &err);
+        ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, row, K, weights + (size_t)n * row_bytes,
+                                 row_bytes, &err);
     }
     struct rmsnorm_q4k_problem problem = {.m = m,
                                           .k = K,
@@ -124,7 +125,7 @@ static void sends_for_each_piece_once(uint32_t k, uint32_t n, uint32_t m)
     ptxgen_target target;
     assert_int_equal(ptxgen_target_parse("sm_90", &target, &err), PTXGEN_OK);
     target.multiprocessors = 4; /* several rounds of few rows */
-    assert_int_equal(ptxgen_q4k_row_bytes(k, &row_bytes, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_row_bytes(PTXGEN_GGUF_Q4_K, k, &row_bytes, &err), PTXGEN_OK);
     assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);
     if (ptxgen_rmsnorm_q4k_load(&bench.driver, &plan, NULL, &kernel, &err) != PTXGEN_OK)
         fail_msg("%s", err.message);
@@ -177,7 +178,7 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
     uint16_t *x = calloc(k + off, 2);
     float *gamma = calloc(k + off, 4), *row = calloc(k, 4);
     bench_open(&bench, device);
-    assert_int_equal(ptxgen_q4k_row_bytes(k, &row_bytes, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_row_bytes(PTXGEN_GGUF_Q4_K, k, &row_bytes, &err), PTXGEN_OK);
     uint8_t *weights = malloc(row_bytes * N);
     for (uint32_t i = 0; i < k; i++) {
         x[off + i] = ptxgen_f64_to_f16(next_value(&seed));
@@ -186,7 +187,8 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
     for (uint32_t n = 0; n < N; n++) {
         for (uint32_t i = 0; i < k; i++)
             row[i] = next_value(&seed) * 0.05f;
-        ptxgen_q4k_quantise_row(row, k, weights + n * row_bytes, &err);
+        ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, row, k, weights + n * row_bytes, row_bytes,
+                                 &err);
     }
     assert_int_equal(ptxgen_device_read(&bench.driver, bench.ordinal, &facts, &err), PTXGEN_OK);
     ptxgen_target target = ptxgen_device_target(&facts);
@@ -258,13 +260,14 @@ static struct edge *new_edge(const char *device, float scale, float epsilon)
     ptxgen_rmsnorm_q4k_spec spec = {
         .k = EDGE_K, .n = {EDGE_N}, .epsilon = epsilon, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32};
     assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &e->plan, &err), PTXGEN_OK);
-    assert_int_equal(ptxgen_q4k_row_bytes(EDGE_K, &row_bytes, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_row_bytes(PTXGEN_GGUF_Q4_K, EDGE_K, &row_bytes, &err), PTXGEN_OK);
     e->weight_bytes = row_bytes * EDGE_N;
     e->weights = malloc(e->weight_bytes);
     for (int n = 0; n < EDGE_N; n++) {
         for (int i = 0; i < EDGE_K; i++)
             row[i] = next_value(&seed) * 0.05f;
-        ptxgen_q4k_quantise_row(row, EDGE_K, e->weights + (size_t)n * row_bytes, &err);
+        ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, row, EDGE_K, e->weights + (size_t)n * row_bytes,
+                                 row_bytes, &err);
     }
     for (int i = 0; i < EDGE_TOKENS * EDGE_K; i++)
         e->x[i] = next_value(&seed) * scale;

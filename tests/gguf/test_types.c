@@ -108,8 +108,13 @@ static void weights_out_of_range_are_refused_by_index(void **state)
                 assert_says(&err, "weight 255 is ");
         }
     }
-    float weights[K] = {[3] = -65505};
+    float weights[K] = {[3] = 0x1.FFp127f};
     uint8_t row[MOST_BYTES];
+    assert_ok(ptxgen_gguf_quantise_row(PTXGEN_GGUF_F32, weights, K, row, sizeof row, &err), &err);
+    assert_refusal(ptxgen_gguf_quantise_row(PTXGEN_GGUF_BF16, weights, K, row, sizeof row, &err),
+                   &err, unsupported,
+                   "weight 3 is 3.39618e+38; BF16 takes finite weights up to 3.38953e+38");
+    weights[3] = -65505;
     assert_refusal(ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q6_K, weights, K, row, sizeof row, &err),
                    &err, unsupported, "weight 3 is -65505; Q6_K takes finite weights up to 65504");
     assert_refusal(ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q2_K, weights, K, row, sizeof row, &err),

@@ -3,9 +3,9 @@
 #include "tests/status.h"
 
 #include "golden.h"
+#include "tests/gguf/exact.h"
 #include "tests/random.h"
 #include "src/kernels/bound.h"
-#include "src/kernels/rmsnorm_q4k/q4k.h"
 #include "src/kernels/rmsnorm_q4k/reference.h"
 
 #include <float.h>
@@ -30,11 +30,8 @@ static struct test_case *make_case(ptxgen_element x_type, ptxgen_element y_type,
     struct random r = {seed};
     random_fill(&r, c->w, sizeof c->w);
     for (int b = 0; b < N * K / 256; b++) { /* weights within 0.3 or so, of both signs */
-        struct q4k_block block;
-        q4k_unpack(c->w + b * 144, &block);
-        block.d = ptxgen_f64_to_f16(3e-4 * (1 + random_uniform(&r)));
-        block.dmin = ptxgen_f64_to_f16(2.5e-3 * (1 + random_uniform(&r)));
-        q4k_pack(&block, c->w + b * 144);
+        ptxgen_element_store(PTXGEN_F16, c->w + b * 144, 0, 3e-4 * (1 + random_uniform(&r)));
+        ptxgen_element_store(PTXGEN_F16, c->w + b * 144, 1, 2.5e-3 * (1 + random_uniform(&r)));
     }
     for (int n = 0; n < N; n++)
         c->bias[n] = (float)random_normal(&r);
@@ -97,10 +94,9 @@ static float kernel_dot(const struct test_case *c, size_t n, const float *t,
 {
     float partial[64] = {0};
     for (size_t j = 0; j < K / 32; j++) {
-        struct q4k_block block;
-        q4k_unpack(c->w + n * ROW_BYTES + j / 8 * 144, &block);
-        float scale = ptxgen_f16_to_f32(block.d) * block.scale[j % 8];
-        float min = ptxgen_f16_to_f32(block.dmin) * block.min[j % 8];
+        struct gguf_block block;
+        gguf_unpack_q4_k(c->w + n * ROW_BYTES + j / 8 * 144, &block);
+        float scale = block.scale[j % 8], min = block.min[j % 8];
         float *acc = &partial[j % style.threads];
         float codes = 0, plain = 0;
         for (size_t i = 0; i < 32; i++) {
@@ -198,7 +194,7 @@ static void values_agree_with_the_formula(void **state)
             for (size_t n = 0; n < N; n++) {
                 double w[K];
                 long double sum = 0;
-                ptxgen_q4k_decode_row_f64(c->w + n * ROW_BYTES, K, w, NULL);
+                decode_exactly(PTXGEN_GGUF_Q4_K, c->w + n * ROW_BYTES, K, w);
                 for (size_t k = 0; k < K; k++)
                     sum += w[k] * ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.x_stride + k) *
                            (long double)c->gamma[k];
@@ -391,6 +387,16 @@ static void a_product_with_gamma_that_f32_cannot_hold_makes_its_row_nan(void **s
     free(c);
 }
 
+/* A super-block whose scales and minima are all `scale`, and whose codes are all `code`. */
+static void store_uniform(uint8_t *block, double d, double dmin, unsigned scale, unsigned code)
+{
+    ptxgen_element_store(PTXGEN_F16, block, 0, d);
+    ptxgen_element_store(PTXGEN_F16, block, 1, dmin);
+    memset(block + 4, (int)(scale | scale >> 4 << 6), 8);
+    memset(block + 12, (int)(scale & 15) * 0x11, 4);
+    memset(block + 16, (int)code * 0x11, 128);
+}
+
 /* One large t with a weight of 0 beside small ones: what its super-block's pieces may lose. */
 static void operand_floor_counts_the_largest_of_each_super_block(void **state)
 {
@@ -398,11 +404,8 @@ static void operand_floor_counts_the_largest_of_each_super_block(void **state)
     struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 23);
     c->p.dot_depth = c->p.square_depth = 0;
     for (int b = 0; b < N * K / 256; b++) { /* w = 1, but 0 for weight 0 and all of block 1 */
-        struct q4k_block block = {.d = b % 2 ? 0 : ptxgen_f64_to_f16(1)};
-        memset(block.scale, 1, sizeof block.scale);
-        memset(block.code, 1, sizeof block.code);
-        block.code[0] = 0;
-        q4k_pack(&block, c->w + b * 144);
+        store_uniform(c->w + b * 144, b % 2 ? 0 : 1, 0, 1, 1);
+        c->w[b * 144 + 16] = 0x10;
     }
     for (size_t m = 0; m < M; m++)
         for (size_t k = 0; k < K; k++)
@@ -452,12 +455,8 @@ static void cancelling_scale_and_min_parts_stay_within_the_bound(void **state)
         struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 200 + seed);
         struct random r = {seed};
         for (int b = 0; b < N * K / 256; b++) {
-            struct q4k_block block = {.d = ptxgen_f64_to_f16(0.25f), .dmin = 0};
-            block.dmin = ptxgen_f64_to_f16(7 * 0.25f + (float)(1e-3 * random_uniform(&r)));
-            memset(block.scale, 63, sizeof block.scale);
-            memset(block.min, 63, sizeof block.min);
-            memset(block.code, 7, sizeof block.code);
-            q4k_pack(&block, c->w + b * 144);
+            double dmin = 7 * 0.25f + (float)(1e-3 * random_uniform(&r));
+            store_uniform(c->w + b * 144, 0.25, dmin, 63, 7);
         }
         for (size_t i = 0; i < M * (K + 8); i++) /* one sign, so that Σt is large as well */
             ptxgen_element_store(PTXGEN_F32, c->x, i, 1 + random_uniform(&r));

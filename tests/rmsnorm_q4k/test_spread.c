@@ -3,11 +3,11 @@
  * What the spread notices of outputs whose activations were rounded too far, whose norm is off, or
  * of which something is left out: most of it stays within the bounds of sums of many terms.
  */
+#include "tests/gguf/exact.h"
 #include "tests/planted.h"
 #include "tests/random.h"
 #include "tests/share.h"
 
-#include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
 enum { N = 64, SUB_BLOCK = 32 };
@@ -79,9 +79,7 @@ static void compute(const struct problem *p, const struct fault *f, double *y)
 static void draw(struct problem *p)
 {
     struct random r = {p->k + p->m};
-    size_t row_bytes, count = (size_t)N * p->k;
-    ptxgen_error err;
-    assert_ok(ptxgen_q4k_row_bytes(p->k, &row_bytes, &err), &err);
+    size_t row_bytes = p->k / 256 * 144, count = (size_t)N * p->k;
     p->x = allocate_some((size_t)p->m * p->k, sizeof *p->x);
     p->gamma = allocate_some(p->k, sizeof *p->gamma);
     p->weights = allocate_some(N, row_bytes);
@@ -92,15 +90,13 @@ static void draw(struct problem *p)
         p->gamma[k] = (float)(0.5 + random_uniform(&r));
     for (size_t i = 0; i < N * row_bytes; i++)
         p->weights[i] = (uint8_t)(random_bits(&r) >> 56);
-    for (size_t i = 0; i < N * row_bytes; i += PTXGEN_Q4K_BLOCK_BYTES) {
+    for (size_t i = 0; i < N * row_bytes; i += 144) {
         double d = 0x1p-12 * (0.5 + random_uniform(&r));
         ptxgen_element_store(PTXGEN_F16, p->weights + i, 0, d);
         ptxgen_element_store(PTXGEN_F16, p->weights + i, 1, 7.5 * d); /* mean weights of about 0 */
     }
     for (uint32_t n = 0; n < N; n++)
-        assert_ok(ptxgen_q4k_decode_row_f64(p->weights + n * row_bytes, p->k,
-                                            p->w + (size_t)n * p->k, &err),
-                  &err);
+        decode_exactly(PTXGEN_GGUF_Q4_K, p->weights + n * row_bytes, p->k, p->w + (size_t)n * p->k);
 }
 
 static struct said ask(const char *target_name, const struct problem *p, ptxgen_element y_type)

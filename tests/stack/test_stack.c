@@ -10,7 +10,6 @@
 #include <ptxgen/dense.h>
 #include <ptxgen/emulator.h>
 #include <ptxgen/marlin.h>
-#include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -214,8 +213,7 @@ static void launch(void *argument)
     struct operation *o = argument;
     o->device->driver.ctx_set_current(o->device->context);
     const uint64_t in = 1 << 20, out = 1 << 24; /* never read */
-    const ptxgen_rmsnorm_q4k_args vectors = {
-        .x = in, .gamma = in, .w = {in}, .y = {out}, .m = 8};
+    const ptxgen_rmsnorm_q4k_args vectors = {.x = in, .gamma = in, .w = {in}, .y = {out}, .m = 8};
     const ptxgen_dense_args matrices = {
         .m = 8, .x = in, .w = in, .y = out, .workspace = 2 * out, .workspace_bytes = out};
     o->status = ptxgen_rmsnorm_q4k_launch(o->loaded_rmsnorm_q4k, &vectors, NULL, &o->err);
@@ -318,9 +316,8 @@ static void run_problem(void *argument)
 static void problems_on_the_emulator_take_256_kilobytes(void **state)
 {
     (void)state;
-    static const struct harness *const harnesses[] = {&marlin_harness, &w8a8_harness,
-                                                      &dense_harness, &sparse24_harness,
-                                                      &rmsnorm_q4k_harness};
+    static const struct harness *const harnesses[] = {
+        &marlin_harness, &w8a8_harness, &dense_harness, &sparse24_harness, &rmsnorm_q4k_harness};
     static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
     for (int d = 0; d < 2; d++) {
         struct device device = open_device(devices[d]);

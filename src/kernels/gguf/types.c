@@ -4,6 +4,7 @@
 
 #include <ptxgen/types.h>
 
+#include <float.h>
 #include <math.h>
 
 /* By rising number. */
@@ -118,10 +119,15 @@ ptxgen_status ptxgen_gguf_decode_row(uint32_t type, const void *row, size_t byte
     return PTXGEN_OK;
 }
 
+/* The largest number of the type, or of the f16 that holds a block's scale. */
+static float most_of(uint32_t type)
+{
+    return type == PTXGEN_GGUF_F32 ? FLT_MAX : type == PTXGEN_GGUF_BF16 ? 0x1.FEp127f : 65504;
+}
+
 static ptxgen_status check_weights(uint32_t type, const float *weights, size_t k, ptxgen_error *err)
 {
-    bool is_wide = type == PTXGEN_GGUF_F32 || type == PTXGEN_GGUF_BF16;
-    float most = is_wide ? 0x1.FEp127f : 65504;
+    float most = most_of(type);
     for (size_t i = 0; i < k; i++)
         if (!(fabsf(weights[i]) <= most))
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,

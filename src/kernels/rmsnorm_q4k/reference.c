@@ -57,9 +57,9 @@
 #include "reference.h"
 
 #include "../bound.h"
+#include "../gguf/block.h"
 #include "../spread.h"
 #include "../walk.h"
-#include "q4k.h"
 
 #include <float.h>
 #include <math.h>
@@ -67,6 +67,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BLOCK = 256, BLOCK_BYTES = 144, SUB_BLOCK = 32, MOST_CODE = 15 }; /* of Q4_K */
 enum { DOT_PRODUCTS = 3, NORM_ROUNDINGS = 4 };
 static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
 static const double underflow = 0x1p-150;
@@ -106,14 +107,14 @@ static ptxgen_status check_weights(const struct rmsnorm_q4k_problem *p, size_t r
 {
     const uint8_t *w = p->w;
     for (size_t n = 0; n < p->n; n++)
-        for (size_t b = 0; b < row_bytes; b += PTXGEN_Q4K_BLOCK_BYTES) {
-            struct q4k_block block;
-            q4k_unpack(w + n * row_bytes + b, &block);
-            if (!isfinite(ptxgen_f16_to_f32(block.d)) || !isfinite(ptxgen_f16_to_f32(block.dmin)))
+        for (size_t b = 0; b < row_bytes; b += BLOCK_BYTES) {
+            struct gguf_block block;
+            gguf_unpack_q4_k(w + n * row_bytes + b, &block);
+            if (!isfinite(block.scale[0]) || !isfinite(block.min[0]))
                 return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                    "row %zu of W has a super-block (%zu) whose scale or minimum "
                                    "is not finite",
-                                   n, b / PTXGEN_Q4K_BLOCK_BYTES);
+                                   n, b / BLOCK_BYTES);
         }
     return PTXGEN_OK;
 }
@@ -161,14 +162,14 @@ static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct toke
     bool in_range = true;
     for (size_t k = 0; k < p->k; k++) {
         double x = residual_sum(p, m, k), t = x * (double)p->gamma[k];
-        double *largest = &token->largest[k / PTXGEN_Q4K_BLOCK_WEIGHTS];
+        double *largest = &token->largest[k / BLOCK];
         squares += x * x;
         token->t[k] = t;
         token->sum_abs_t += fabs(t);
         *largest = fmax(*largest, fabs(t));
         in_range = in_range && isfinite(ptxgen_element_round(PTXGEN_F32, t));
     }
-    for (size_t b = 0; b < p->k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++)
+    for (size_t b = 0; b < p->k / BLOCK; b++)
         token->largest[b] = fmax(token->largest[b], p->operand_least);
     double v = squares / (double)p->k + (double)p->eps;
     token->rho = in_range && isfinite(v) && v > 0 ? 1 / sqrt(v) : NAN;
@@ -182,15 +183,14 @@ static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct toke
 
 static void decode(const uint8_t *bytes, size_t k, struct row *row)
 {
-    for (size_t b = 0; b < k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++) {
-        struct q4k_block block;
-        q4k_unpack(bytes + b * PTXGEN_Q4K_BLOCK_BYTES, &block);
-        double d = ptxgen_f16_to_f32(block.d), dmin = ptxgen_f16_to_f32(block.dmin);
+    for (size_t b = 0; b < k / BLOCK; b++) {
+        struct gguf_block block;
+        gguf_unpack_q4_k(bytes + b * BLOCK_BYTES, &block);
         row->sum_abs[b] = 0;
-        for (size_t i = 0; i < PTXGEN_Q4K_BLOCK_WEIGHTS; i++) {
-            size_t j = i / Q4K_SUB_WEIGHTS, at = b * PTXGEN_Q4K_BLOCK_WEIGHTS + i;
-            row->scaled[at] = d * block.scale[j] * block.code[i];
-            row->min[at] = dmin * block.min[j];
+        for (size_t i = 0; i < BLOCK; i++) {
+            size_t j = i / SUB_BLOCK, at = b * BLOCK + i;
+            row->scaled[at] = (double)block.scale[j] * block.code[i];
+            row->min[at] = (double)block.min[j];
             row->sum_abs[b] += fabs(row->scaled[at]) + fabs(row->min[at]);
         }
     }
@@ -205,11 +205,11 @@ static double third_of_square(double most)
 static void note_block(const struct rmsnorm_q4k_problem *p, const struct row *row,
                        const struct token *token, size_t b, struct dot *dot)
 {
-    size_t first = b * PTXGEN_Q4K_BLOCK_WEIGHTS;
+    size_t first = b * BLOCK;
     double scaled = 0, mins = 0, min_sizes = 0;
-    for (size_t j = first; j < first + PTXGEN_Q4K_BLOCK_WEIGHTS; j += Q4K_SUB_WEIGHTS) {
+    for (size_t j = first; j < first + BLOCK; j += SUB_BLOCK) {
         double sum = 0;
-        for (size_t i = j; i < j + Q4K_SUB_WEIGHTS; i++) {
+        for (size_t i = j; i < j + SUB_BLOCK; i++) {
             scaled += row->scaled[i] * token->t[i];
             sum += token->t[i];
         }
@@ -232,7 +232,7 @@ static struct dot multiply(const struct rmsnorm_q4k_problem *p, const struct row
         dot.sum += (row->scaled[i] - row->min[i]) * t;
         dot.abs += fabs(row->scaled[i] * t) + fabs(row->min[i] * t);
     }
-    for (size_t b = 0; b < k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++) {
+    for (size_t b = 0; b < k / BLOCK; b++) {
         dot.weights += row->sum_abs[b];
         dot.largest += row->sum_abs[b] * token->largest[b];
         note_block(p, row, token, b, &dot);
@@ -244,7 +244,7 @@ static struct dot multiply(const struct rmsnorm_q4k_problem *p, const struct row
 static double underflown(const struct rmsnorm_q4k_problem *p, const struct dot *dot)
 {
     double k = (double)p->k;
-    return underflow * (dot->weights + 2 * k) + p->block_loss * k / PTXGEN_Q4K_BLOCK_WEIGHTS;
+    return underflow * (dot->weights + 2 * k) + p->block_loss * k / BLOCK;
 }
 
 static double error_bound(const struct rmsnorm_q4k_problem *p, const struct token *token,
@@ -257,7 +257,7 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
      * whose products with q cannot overflow; sums of one piece pass T by 2⁻¹⁴ of the largest.
      */
     bool pieces = p->operand_floor > 0;
-    double before = pieces ? 0 : Q4K_MAX_CODE * token->sum_abs_t;
+    double before = pieces ? 0 : MOST_CODE * token->sum_abs_t;
     double after = dot->abs + (pieces ? 0x1p-14 * dot->largest : 0);
     bool in_range =
         before * (1 + g) <= FLT_MAX && after * (1 + g) <= FLT_MAX && isfinite(token->beta);
@@ -328,7 +328,7 @@ static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct to
 /* One zeroed block of doubles for a row of w and all tokens; NULL when there is no room. */
 static double *allocate(const struct rmsnorm_q4k_problem *p, struct token *tokens, struct row *row)
 {
-    size_t blocks = p->k / PTXGEN_Q4K_BLOCK_WEIGHTS, each = p->k + blocks, vectors;
+    size_t blocks = p->k / BLOCK, each = p->k + blocks, vectors;
     if (__builtin_add_overflow(p->m, 2, &vectors) || vectors > SIZE_MAX / sizeof(double) / each)
         return NULL;
     double *memory = calloc(vectors * each, sizeof *memory);
@@ -347,7 +347,7 @@ static double *allocate(const struct rmsnorm_q4k_problem *p, struct token *token
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p,
                                     const struct rmsnorm_q4k_results *results, ptxgen_error *err)
 {
-    size_t row_bytes = p->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+    size_t row_bytes = p->k / BLOCK * BLOCK_BYTES;
     ptxgen_status status = check(p, row_bytes, err);
     if (status != PTXGEN_OK)
         return status;

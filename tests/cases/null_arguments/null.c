@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin_repack.h>
-#include <ptxgen/q4k.h>
+#include <ptxgen/gguf_types.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -29,9 +29,9 @@ int main(void)
     ptxgen_error err;
     uint32_t ctas;
     uint64_t bytes;
-    EXPECT(ptxgen_q4k_row_bytes(256, NULL, NULL), INVALID);
-    EXPECT(ptxgen_q4k_quantise_row(NULL, 256, NULL, NULL), INVALID);
-    EXPECT(ptxgen_q4k_decode_row_f32(NULL, 256, NULL, NULL), INVALID);
+    EXPECT(ptxgen_gguf_row_bytes(PTXGEN_GGUF_Q4_K, 256, NULL, NULL), INVALID);
+    EXPECT(ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, NULL, 256, NULL, 0, NULL), INVALID);
+    EXPECT(ptxgen_gguf_decode_row(PTXGEN_GGUF_Q4_K, NULL, 0, 256, NULL, NULL), INVALID);
     EXPECT(ptxgen_w8a8_ctas(NULL, 1, NULL, NULL), INVALID);
     EXPECT(ptxgen_w8a8_choose(NULL, 1) != NULL, 0);
     EXPECT(ptxgen_dense_choose(NULL, 1) != NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ptxgen/emulator.h>
-#include <ptxgen/q4k.h>
+#include <ptxgen/gguf_types.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
 #include <math.h>
@@ -12,8 +12,8 @@ enum { K = 4096, N = 16 };
 static ptxgen_driver driver;
 static ptxgen_target target;
 static float x[K], gamma_[K], y[N];
-static double weights[N][K];
-static unsigned char rows[N * (K / 256) * PTXGEN_Q4K_BLOCK_BYTES];
+static float weights[N][K];
+static unsigned char rows[N * (K / 256) * 144];
 
 static float draw(void)
 {
@@ -71,8 +71,8 @@ static int compare(const char *what, double scale, float epsilon, double absolut
     for (int n = 0; n < N; n++) {
         double wanted = 0, magnitude = 0, root = sqrt(squares / K + epsilon);
         for (int i = 0; i < K; i++) {
-            wanted += weights[n][i] * x[i] / root;
-            magnitude += fabs(weights[n][i]) / root;
+            wanted += (double)weights[n][i] * x[i] / root;
+            magnitude += fabs((double)weights[n][i]) / root;
         }
         if (isnan(y[n]) ? !nan_allowed
                         : fabs(y[n] - wanted) > 1e-4 + 1e-5 * fabs(wanted) + absolute * magnitude) {
@@ -95,11 +95,11 @@ int main(void)
         return 1;
     }
     for (int n = 0; n < N; n++) {
-        void *packed = rows + n * (K / 256) * PTXGEN_Q4K_BLOCK_BYTES;
+        void *packed = rows + n * (K / 256) * 144;
         for (int i = 0; i < K; i++)
             row[i] = draw() * 0.05f;
-        if (ptxgen_q4k_quantise_row(row, K, packed, &err) ||
-            ptxgen_q4k_decode_row_f64(packed, K, weights[n], &err))
+        if (ptxgen_gguf_quantise_row(PTXGEN_GGUF_Q4_K, row, K, packed, K / 256 * 144, &err) ||
+            ptxgen_gguf_decode_row(PTXGEN_GGUF_Q4_K, packed, K / 256 * 144, K, weights[n], &err))
             return 1;
     }
     int wrong = compare("x near 1e35", 1e35, 1e-6f, 0, 0);
