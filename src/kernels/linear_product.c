@@ -26,7 +26,7 @@ ptxgen_status linear_check_arrays(const char *family, const struct linear_array 
 static ptxgen_status check_bias(const struct linear_product *p, ptxgen_error *err)
 {
     for (uint32_t n = 0; p->bias && n < p->n; n++) {
-        double bias = ptxgen_element_load(p->output.type, p->bias, n);
+        double bias = ptxgen_element_load(p->y_type, p->bias, n);
         if (!isfinite(bias))
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: bias[%u] is %g, not finite",
                                p->family, n, bias);
@@ -91,23 +91,30 @@ static struct linear_result finish(const struct linear_product *p, const struct 
     float loaded_bias = 0;
     double loaded_residual = 0;
     if (p->bias)
-        loaded_bias = (float)ptxgen_element_load(p->output.type, p->bias, s->n);
+        loaded_bias = (float)ptxgen_element_load(p->y_type, p->bias, s->n);
     if (p->residual)
-        loaded_residual = ptxgen_element_load(p->output.type, p->residual, s->m * stride + s->n);
+        loaded_residual = ptxgen_element_load(p->y_type, p->residual, s->m * stride + s->n);
     const float *bias = p->bias ? &loaded_bias : NULL;
     const double *residual = p->residual ? &loaded_residual : NULL;
     if (p->finish)
         return (struct linear_result){.y =
                                           p->finish(p->user, s->m, s->n, s->value, bias, residual)};
+    const struct linear_sum how = {.terms = p->terms,
+                                   .depth = p->depth,
+                                   .product_error = p->product_error,
+                                   .cuts = p->cuts,
+                                   .product_variance = p->product_variance};
+    const struct linear_output output = {p->activation, linear_activation_error(p->activation),
+                                         p->y_type, p->terms};
     struct linear_estimate sum = p->scale ? p->scale(p->user, s->m, s->n, s->value, s->magnitude)
-                                          : linear_add_up(&p->sum, s->value, s->magnitude, &s->walk,
+                                          : linear_add_up(&how, s->value, s->magnitude, &s->walk,
                                                           walk_floor(&w->operands, &x->operands));
     if (p->split_unit > 0) {
         double lost = p->split_unit * (x->sum + w->sum);
         sum.error += lost;
         spread_widen(&sum.spread, lost);
     }
-    return linear_finish(&p->output, sum, bias, residual,
+    return linear_finish(&output, sum, bias, residual,
                          x->is_finite && (w->is_finite || !(p->split_unit > 0)));
 }
 

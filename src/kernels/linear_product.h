@@ -37,9 +37,12 @@ struct linear_product {
     const void *bias;     /**< [n] of y's type, or NULL */
     const void *residual; /**< [m, n] of y's type, or NULL; 0: the row */
     uint64_t x_stride, residual_stride;
-    struct linear_sum sum;
-    struct linear_output output;
-    size_t warps, steps; /**< that divide K, see struct dots_ways */
+    ptxgen_activation activation;
+    ptxgen_element y_type;
+    /** How the kernel sums, see struct linear_sum, and divides K, see struct dots_ways. */
+    double depth, product_error, product_variance;
+    struct walk_cuts cuts;
+    size_t warps, steps;
     /** Loads the `terms` weights of feature n, and unless terms is k the columns they belong to. */
     void (*load_feature)(const void *user, uint32_t n, double *weights, uint32_t *columns);
     /**

@@ -20,10 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BIAS, SCALE, INPUT_SCALE, ZERO, INPUT_ZERO, PARTS };
+
 struct file_layer {
     char weight_name[CONVERT_NAME], name[CONVERT_NAME]; /* "l.weight" and "l", or both the same */
     struct sparse24_layer weight;
-    const struct named_tensor *bias, *scale, *zero, *input_scale, *input_zero;
+    const struct named_tensor *parts[PARTS];
 };
 
 /* ---- finding ---- */
@@ -65,49 +67,44 @@ static ptxgen_status find_part(const struct tensor_store *store, const struct fi
     return PTXGEN_OK;
 }
 
-/* The part as `count` floats, or one where it may be; NULL without it. */
-static ptxgen_status find_floats(const struct tensor_store *store, const struct file_layer *l,
-                                 const char *part, uint64_t count, bool one,
-                                 const struct named_tensor **to, ptxgen_error *err)
-{
-    ptxgen_status status = find_part(store, l, part, to, err);
-    return status == PTXGEN_OK && *to ? tensor_check_floats(*to, count, one, err) : status;
-}
-
 /* Scales go with s8 alone: weights of floats that have one would be others without it. */
-static ptxgen_status refuse_scale_of_floats(const struct ptxgen_sparse24_spec *s,
-                                            const struct named_tensor *scale, ptxgen_error *err)
+static ptxgen_status check_scale(const struct ptxgen_sparse24_spec *s,
+                                 const struct named_tensor *scale, bool is_input, ptxgen_error *err)
 {
-    if (s->type == PTXGEN_SPARSE24_S8 || !scale)
-        return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                       "%s: scales go with weights of I8, and this layer's are floats",
-                       scale->name);
+    if (s->type != PTXGEN_SPARSE24_S8 && scale)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s: scales go with weights of I8, and this layer's are floats",
+                           scale->name);
+    return layer_check_scales(scale, is_input, err);
 }
 
-static ptxgen_status find_scales(const struct tensor_store *store, const ptxgen_sparse24_spec *s,
-                                 struct file_layer *l, ptxgen_error *err)
+static ptxgen_status find_parts(const struct tensor_store *store, const ptxgen_sparse24_spec *s,
+                                struct file_layer *l, ptxgen_error *err)
 {
-    ptxgen_status status = find_floats(store, l, "weight_scale", s->n, true, &l->scale, err);
-    if (status == PTXGEN_OK)
-        status = refuse_scale_of_floats(s, l->scale, err);
-    if (status == PTXGEN_OK)
-        status = layer_check_scales(l->scale, false, err);
-    if (status == PTXGEN_OK)
-        status = find_floats(store, l, "input_scale", 1, false, &l->input_scale, err);
-    if (status == PTXGEN_OK)
-        status = refuse_scale_of_floats(s, l->input_scale, err);
-    if (status == PTXGEN_OK)
-        status = layer_check_scales(l->input_scale, true, err);
-    if (status == PTXGEN_OK)
-        status = find_part(store, l, "weight_zero_point", &l->zero, err);
-    if (status == PTXGEN_OK)
-        status = layer_check_zeros(l->zero, "sparse24's weights are symmetric", err);
-    if (status == PTXGEN_OK)
-        status = find_part(store, l, "input_zero_point", &l->input_zero, err);
-    return status == PTXGEN_OK
-               ? layer_check_zeros(l->input_zero, "sparse24's activations are symmetric", err)
-               : status;
+    const struct {
+        const char *name;
+        uint64_t floats; /* 0: other numbers, all 0 */
+        bool may_be_one, is_scale;
+        const char *why_zeros;
+    } parts[PARTS] = {
+        [BIAS] = {"bias", s->n, false, false, NULL},
+        [SCALE] = {"weight_scale", s->n, true, true, NULL},
+        [INPUT_SCALE] = {"input_scale", 1, false, true, NULL},
+        [ZERO] = {"weight_zero_point", 0, false, false, "sparse24's weights are symmetric"},
+        [INPUT_ZERO] = {"input_zero_point", 0, false, false,
+                        "sparse24's activations are symmetric"},
+    };
+    ptxgen_status status = PTXGEN_OK;
+    for (int i = 0; status == PTXGEN_OK && i < PARTS; i++) {
+        status = find_part(store, l, parts[i].name, &l->parts[i], err);
+        if (status == PTXGEN_OK && l->parts[i] && parts[i].floats)
+            status = tensor_check_floats(l->parts[i], parts[i].floats, parts[i].may_be_one, err);
+        if (status == PTXGEN_OK && parts[i].is_scale)
+            status = check_scale(s, l->parts[i], i == INPUT_SCALE, err);
+        if (status == PTXGEN_OK && parts[i].why_zeros)
+            status = layer_check_zeros(l->parts[i], parts[i].why_zeros, err);
+    }
+    return status;
 }
 
 /* Of s8 the activations are codes. */
@@ -151,13 +148,11 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
                            l->weight_name);
     if (s->type != PTXGEN_SPARSE24_S8)
         s->y_type = s->type;
-    status = find_floats(store, l, "bias", s->n, false, &l->bias, err);
-    if (status == PTXGEN_OK && s->bias && !l->bias)
-        status = layer_require_part(store, l->name, "bias", &l->bias, err);
-    if (status == PTXGEN_OK && l->bias)
+    status = find_parts(store, s, l, err);
+    if (status == PTXGEN_OK && s->bias && !l->parts[BIAS])
+        status = layer_require_part(store, l->name, "bias", &l->parts[BIAS], err);
+    if (l->parts[BIAS])
         s->bias = 1;
-    if (status == PTXGEN_OK)
-        status = find_scales(store, s, l, err);
     return status == PTXGEN_OK ? find_rows(store, o, s, rows, err) : status;
 }
 
@@ -167,17 +162,10 @@ static void warn(const struct tensor_store *store, const struct family_options *
 {
     const struct file_layer *l = sources;
     (void)o;
-    enum { OWN = 10, FORMS = 16 };
-    const struct named_tensor *used[OWN + FORMS] = {l->weight.tensors[0],
-                                                    l->weight.tensors[1],
-                                                    l->weight.tensors[2],
-                                                    l->bias,
-                                                    l->scale,
-                                                    l->zero,
-                                                    l->input_scale,
-                                                    l->input_zero,
-                                                    rows->input,
-                                                    rows->expect};
+    enum { OWN = SPARSE24_TENSORS + PARTS + 2, FORMS = 16 };
+    const struct named_tensor *used[OWN + FORMS] = {rows->input, rows->expect};
+    memcpy(used + 2, l->weight.tensors, sizeof l->weight.tensors);
+    memcpy(used + 2 + SPARSE24_TENSORS, l->parts, sizeof l->parts);
     size_t count = OWN;
     const struct tensor_list *all = tensor_store_tensors(store);
     size_t prefix = strlen(l->weight_name);
@@ -201,12 +189,12 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
                                                   w->values, w->metadata, err);
     if (status != PTXGEN_OK)
         return status;
-    take_tensor(p, SPARSE24_AT_BIAS, l->bias);
+    take_tensor(p, SPARSE24_AT_BIAS, l->parts[BIAS]);
     problem_fill_ones(p, SPARSE24_AT_W_SCALE); /* where the file has none */
-    take_tensor(p, SPARSE24_AT_W_SCALE, l->scale);
+    take_tensor(p, SPARSE24_AT_W_SCALE, l->parts[SCALE]);
     if (rows->input)
         problem_fill_ones(p, SPARSE24_AT_X_SCALE);
-    take_tensor(p, SPARSE24_AT_X_SCALE, l->input_scale);
+    take_tensor(p, SPARSE24_AT_X_SCALE, l->parts[INPUT_SCALE]);
     return sparse24_pack_weights(p, err);
 }
 

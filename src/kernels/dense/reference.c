@@ -105,7 +105,6 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
     const ptxgen_dense_spec *s = &plan->spec;
     const ptxgen_tile *v = ptxgen_dense_choose(plan, operands->m ? operands->m : 1);
     const bool splits = s->type == PTXGEN_F32;
-    const ptxgen_activation activation = (ptxgen_activation)s->activation;
     const struct linear_product product = {
         .family = "dense",
         .m = operands->m,
@@ -118,12 +117,12 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
         .residual = s->residual ? operands->residual : NULL,
         .x_stride = operands->x_stride,
         .residual_stride = operands->residual_stride,
-        .sum = {.terms = s->k,
-                .depth = depth_of(s, v),
-                .product_error = splits ? split_error : 0,
-                .cuts = cuts_of(plan),
-                .product_variance = splits ? split_variance : 0},
-        .output = {activation, linear_activation_error(activation), (ptxgen_element)s->type, s->k},
+        .activation = (ptxgen_activation)s->activation,
+        .y_type = (ptxgen_element)s->type,
+        .depth = depth_of(s, v),
+        .product_error = splits ? split_error : 0,
+        .product_variance = splits ? split_variance : 0,
+        .cuts = cuts_of(plan),
         .warps = v->wk,
         .steps = DENSE_BLOCK_BYTES / dense_element(s) / WALK_TERMS,
         .load_feature = load_feature,

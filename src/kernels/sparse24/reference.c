@@ -189,8 +189,7 @@ ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
     const ptxgen_sparse24_spec *s = &plan->spec;
     const ptxgen_tile *v = ptxgen_sparse24_choose(plan, operands->m ? operands->m : 1);
     const ptxgen_activation activation = (ptxgen_activation)s->activation;
-    const double rough = linear_activation_error(activation), terms = s->k / 2;
-    const bool scaled = sparse24_is_s8(s);
+    const bool scaled = sparse24_is_s8(s), rough = linear_activation_error(activation) > 0;
     const struct linear_product product = {
         .family = "sparse24",
         .m = operands->m,
@@ -204,15 +203,15 @@ ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
         .residual = s->residual ? operands->residual : NULL,
         .x_stride = operands->x_stride,
         .residual_stride = operands->residual_stride,
-        .sum = {.terms = terms,
-                .depth = depth_of(s, v),
-                .cuts = {plan->target.ptx.sm >= 90 ? 1 : 2, WALK_TERMS}},
-        .output = {activation, rough, (ptxgen_element)s->y_type, terms},
+        .activation = activation,
+        .y_type = (ptxgen_element)s->y_type,
+        .depth = depth_of(s, v),
+        .cuts = {plan->target.ptx.sm >= 90 ? 1 : 2, WALK_TERMS},
         .warps = 1,
         .steps = 1,
         .load_feature = load_feature,
         .scale = scaled ? scale : NULL,
-        .finish = scaled && rough == 0 ? finish : NULL,
+        .finish = scaled && !rough ? finish : NULL,
         .user =
             &(const struct problem){
                 s, operands, {sparse24_shape(s), operands->form, operands->metadata.data}},
