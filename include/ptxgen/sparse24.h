@@ -24,7 +24,13 @@
  *
  * Weights are pruned and compressed by <ptxgen/sparse24_formats.h>, or come compressed from a
  * checkpoint. They are packed once into the order in which the kernel's lanes read them, which is
- * the same for every target. Packing refuses metadata that describes no 2:4 weight.
+ * the same for every target: by ptxgen_sparse24_pack on the host, or by ptxgen_sparse24_repack on
+ * the device. Packing refuses metadata that describes no 2:4 weight.
+ *
+ * A kernel whose spec is plain also takes the two compressed arrays as they are, values [N, K/2]
+ * and metadata as bytes [N, K/4] (u16 [N, K/8]), whose positions may be in either order. Tier 1
+ * inflates from them. Tier 2 packs them into the workspace in every launch, which reads and writes
+ * all of w once more; who launches more than once packs once.
  *
  *     ptxgen_sparse24_spec spec = {.n = 14336, .k = 4096, .type = PTXGEN_SPARSE24_F16,
  *                                  .y_type = PTXGEN_F16};
@@ -42,8 +48,9 @@
  *     ptxgen_sparse24_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions are pure and may be called from any thread, except for load, dispatch, destroy, inflate
- * and launch, for which kernel.h and dispatch.h say what several threads may do at the same time.
+ * functions are pure and may be called from any thread, except for load, dispatch, destroy,
+ * inflate, repack and launch, for which kernel.h and dispatch.h say what several threads may do at
+ * the same time.
  */
 #ifndef PTXGEN_SPARSE24_H
 #define PTXGEN_SPARSE24_H
@@ -70,8 +77,9 @@ typedef struct ptxgen_sparse24_spec {
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
     uint8_t residual;   /**< 1: a residual is added */
-    uint8_t tier; /**< 1: inflate w, then multiply; 2: mma.sp or wgmma.sp; 0: 1 for f32, else 2 */
-    uint8_t reserved[2];
+    uint8_t tier;  /**< 1: inflate w, then multiply; 2: mma.sp or wgmma.sp; 0: 1 for f32, else 2 */
+    uint8_t plain; /**< 1: launches may also take values and metadata as they are */
+    uint8_t reserved[1];
 } ptxgen_sparse24_spec;
 
 enum { PTXGEN_SPARSE24_VARIANTS = 6 };
@@ -120,7 +128,8 @@ PTXGEN_API void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64
 /**
  * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all), and
  * "sparse24_align", which copies rows of x to multiples of 16 bytes. For tier 1 these are dense's
- * entries, and "sparse24_inflate". An error becomes the module's sticky error and is returned.
+ * entries, and "sparse24_inflate". Where a spec of tier 2 is plain, "sparse24_repack" follows. An
+ * error becomes the module's sticky error and is returned.
  * Where the target has PTX 8.5, instructions are mma.sp::ordered_metadata.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
@@ -142,8 +151,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec
                                                       size_t *bytes, ptxgen_error *err);
 /**
  * Packs a compressed weight [N, K] with any form of metadata; sparse24_formats.h has the sizes.
- * Refuses sizes that are not the spec's, and metadata of a group that does not name two positions
- * in order. On the device the packed weight has to start at a multiple of 16 bytes.
+ * Refuses sizes that are not the spec's, and metadata of a group that does not name two different
+ * positions; of positions in falling order it swaps the values. On the device the packed weight has
+ * to start at a multiple of 16 bytes.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec,
                                               ptxgen_const_span values, ptxgen_sparse24_form form,
@@ -194,9 +204,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_
  * y may be the residual itself, at the same address and with the same row stride.
  */
 typedef struct ptxgen_sparse24_args {
-    uint64_t m;                                   /**< tokens: 0 launches nothing */
-    uint64_t x;                                   /**< [m, k], row stride x_stride ≥ k */
-    uint64_t w;                                   /**< as packed */
+    uint64_t m; /**< tokens: 0 launches nothing */
+    uint64_t x; /**< [m, k], row stride x_stride ≥ k */
+    uint64_t w; /**< as packed; with the spec's plain 0: the weight is values and metadata */
     uint64_t x_scale, w_scale;                    /**< s8: f32 [m], [n] */
     uint64_t bias;                                /**< [n] */
     uint64_t residual;                            /**< [m, n], row stride residual_stride ≥ n */
@@ -212,12 +222,21 @@ typedef struct ptxgen_sparse24_args {
     /**
      * 1 (sm_90 and later; tier 1 ignores it): the launch may begin before the kernel ahead of it in
      * the stream has ended (programmatic dependent launch). It then reads only weights until that
-     * kernel's results are visible, so that kernel must not be the one that writes the weights.
+     * kernel's results are visible, so that kernel must not be the one that writes the weights. A
+     * launch that packs ignores it.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
     uint64_t x_bytes, w_bytes, x_scale_bytes, w_scale_bytes;
     uint64_t bias_bytes, residual_bytes, y_bytes;
+    /**
+     * The compressed weight, where w is 0: values [n, k/2], at a multiple of 16 bytes, and metadata
+     * in the form of bytes [n, k/4], at a multiple of 2. Metadata is not checked: a group with one
+     * position twice, and bits that should be 0, make that feature's outputs wrong, but nothing
+     * outside of the arrays is read.
+     */
+    uint64_t values, metadata;
+    uint64_t values_bytes, metadata_bytes;
 } ptxgen_sparse24_args;
 
 /** A plan's loaded entries, in one context. */
@@ -245,10 +264,12 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *
                                                          uint64_t *bytes, ptxgen_error *err);
 /** The arguments of an inflation: device addresses of two arrays that do not overlap. */
 typedef struct ptxgen_sparse24_inflate_args {
-    uint64_t packed; /**< as packed */
+    uint64_t packed; /**< as packed; with the spec's plain 0: values and metadata */
     uint64_t dense;  /**< w [N, K], which is written */
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
     uint64_t packed_bytes, dense_bytes;
+    uint64_t values, metadata; /**< as in ptxgen_sparse24_args */
+    uint64_t values_bytes, metadata_bytes;
 } ptxgen_sparse24_inflate_args;
 
 /**
@@ -261,13 +282,47 @@ typedef struct ptxgen_sparse24_inflate_args {
 PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel,
                                                  const ptxgen_sparse24_inflate_args *args,
                                                  ptxgen_cu_stream stream, ptxgen_error *err);
+
+/** The arguments of a packing: device addresses of arrays that do not overlap. */
+typedef struct ptxgen_sparse24_repack_args {
+    uint64_t values, metadata; /**< as in ptxgen_sparse24_args */
+    uint64_t packed;           /**< as packed, at a multiple of 16 bytes, which is written */
+    /**
+     * Address of 8 bytes at a multiple of 8, or 0 for no check. The caller zeroes the 8 bytes. They
+     * stay 0 if each byte of metadata is two different positions; ptxgen_sparse24_repack_verdict
+     * explains other values.
+     */
+    uint64_t refused;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t values_bytes, metadata_bytes, packed_bytes, refused_bytes;
+} ptxgen_sparse24_repack_args;
+
+/**
+ * Tier 2, for a spec that is plain: enqueues the packing of values and metadata, bit for bit as
+ * ptxgen_sparse24_pack does on the host; launches then take the packed weight as w. A group with
+ * one position twice keeps nothing. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for another kernel, a
+ * null or misaligned address, a buffer that is too small and arrays that overlap; those of
+ * ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_repack(const ptxgen_sparse24 *kernel,
+                                                const ptxgen_sparse24_repack_args *args,
+                                                ptxgen_cu_stream stream, ptxgen_error *err);
+/**
+ * Explains the word `refused` of a packing: returns PTXGEN_OK for 0, else PTXGEN_ERROR_MALFORMED
+ * and the sentence of ptxgen_sparse24_pack about the first byte that is refused.
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a word that no packing of this spec writes. Pure.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_repack_verdict(const ptxgen_sparse24_spec *spec,
+                                                        uint64_t refused, ptxgen_error *err);
+
 /**
  * Enqueues the product on `stream`: one kernel, before it one that aligns x if rows of x do not
- * start at multiples of 16 bytes (s8: or if K is no multiple of 16), and in tier 1 one that
- * inflates w. A launch does not allocate or synchronise, and may be captured. Errors, before
- * anything runs: PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or
- * misaligned address, a stride below its row, a buffer that is too small, arrays that overlap, an m
- * above the plan's max_m or a workspace that is too small; and those of ptxgen_launch.
+ * start at multiples of 16 bytes (s8: or if K is no multiple of 16), in tier 1 one that inflates w,
+ * and in tier 2 where w is 0 one that packs values and metadata. A launch does not allocate or
+ * synchronise, and may be captured. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
+ * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer
+ * that is too small, arrays that overlap, an m above the plan's max_m or a workspace that is too
+ * small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *kernel,
                                                 const ptxgen_sparse24_args *args,

@@ -5,11 +5,14 @@
  * A weight w [N, K], row-major, is 2:4 sparse when each group of four neighbours in a row has at
  * most two non-zeros. It is then kept as
  *
- *     values    [N, K/2]: two elements of each group, in the order of their columns
- *     metadata  which two: positions first < second in 0 … 3, for each of the K/4 groups of a row
+ *     values    [N, K/2]: two elements of each group
+ *     metadata  which two: two different positions, first and second, in 0 … 3, for each of the K/4
+ *               groups of a row
  *
- * K must be a multiple of 8. Metadata comes in four forms that say the same; the values are alike
- * in all of them. With group g covering columns 4g … 4g+3, and the nibble first | second << 2:
+ * The first value has the first position, whichever is the larger; compressing writes them in the
+ * order of columns. K must be a multiple of 8. Metadata comes in four forms that say the same, but
+ * that a bitmask has the order of columns only; the values are alike in all of them. With group g
+ * covering columns 4g … 4g+3, and the nibble first | second << 2:
  *
  *     BYTES    [N, K/4] bytes, one a group: the nibble, bits 4–7 zero. As u16 [N, K/8], the lower
  *              byte is the even group.
@@ -126,7 +129,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_decompress(const ptxgen_sparse24_shape 
 
 /**
  * Checks that values and metadata belong to a weight of this shape: their sizes, and that each
- * group has two distinct positions in order. The sentence of a refusal names row, group, value and
+ * group has two distinct positions. The sentence of a refusal names row, group, value and
  * rule.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_validate(const ptxgen_sparse24_shape *shape,
@@ -135,7 +138,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_validate(const ptxgen_sparse24_shape *s
                                                   ptxgen_const_span metadata, ptxgen_error *err);
 
 /**
- * Converts metadata from one form to another, and refuses invalid metadata. Values stay the same.
+ * Converts metadata from one form to another, and refuses invalid metadata. Values stay the same, so
+ * a group whose first position is the larger is refused where the other form is a bitmask.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_convert(const ptxgen_sparse24_shape *shape,
                                                  ptxgen_sparse24_form from,

@@ -22,12 +22,12 @@ static int type_of(const ptxgen_sparse24_spec *s)
 static void name(const void *spec, uint64_t m, char *text, size_t size)
 {
     const ptxgen_sparse24_spec *s = spec;
-    snprintf(text, size, "K=%u N=%u M=%llu %s%s%s%s%s%s%s%s", s->k, s->n, (unsigned long long)m,
+    snprintf(text, size, "K=%u N=%u M=%llu %s%s%s%s%s%s%s%s%s", s->k, s->n, (unsigned long long)m,
              type_names[s->type],
              s->type == s->y_type ? "" : " y=", s->type == s->y_type ? "" : type_names[s->y_type],
              s->activation ? " " : "", s->activation ? activation_kind_names[s->activation] : "",
              s->bias ? " bias" : "", s->residual ? " residual" : "",
-             s->tier == 1 ? " inflated" : "");
+             s->tier == 1 ? " inflated" : "", s->plain ? " plain" : "");
 }
 
 static struct product product(const void *spec)
@@ -59,8 +59,9 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
 
 /* ---- weights ---- */
 
-/* Of two of each four that are kept, in any places. */
-static const unsigned char nibbles[] = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE};
+/* Of two of each four that are kept, in any places: first those in rising order. */
+static const unsigned char nibbles[] = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE, 0x1, 0x2, 0x3, 0x6, 0x7, 0xB};
+enum { NIBBLES = sizeof nibbles };
 
 static size_t values_bytes(const ptxgen_sparse24_spec *s)
 {
@@ -106,7 +107,12 @@ static ptxgen_status make_weights(struct problem *p, struct sparse24_weights **w
 ptxgen_status sparse24_pack_weights(struct problem *p, ptxgen_error *err)
 {
     const struct buffer *to = &p->buffers[SPARSE24_AT_W];
-    return pack(p->plan, p->own, (ptxgen_span){to->host, to->bytes}, err);
+    const struct sparse24_weights *w = p->own;
+    if (!((const ptxgen_sparse24_spec *)p->plan)->plain)
+        return pack(p->plan, w, (ptxgen_span){to->host, to->bytes}, err);
+    memcpy(p->buffers[SPARSE24_AT_VALUES].host, w->values.data, w->values.bytes);
+    memcpy(p->buffers[SPARSE24_AT_METADATA].host, w->metadata.data, w->metadata.bytes);
+    return PTXGEN_OK;
 }
 
 static void free_weights(const struct sparse24_weights *w)
@@ -135,29 +141,46 @@ static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err
         typed_store(type_of(s), w->values.data, i,
                     random_below(r, 16) ? scale * random_normal(r) : 0);
     for (size_t i = 0; i < w->metadata.bytes; i++)
-        ((unsigned char *)w->metadata.data)[i] = nibbles[random_below(r, 6)];
+        ((unsigned char *)w->metadata.data)[i] = nibbles[random_below(r, NIBBLES)];
     return sparse24_pack_weights(p, err);
 }
 
-/* Quickly: random numbers below 2 in magnitude, with valid metadata. */
+/* Quickly: random numbers below 2 in magnitude. */
+static ptxgen_status random_values(const struct operand *o, const void *plan, struct random *r,
+                                   void *bytes, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = plan;
+    const size_t element = typed_bytes(type_of(s));
+    (void)o, (void)err;
+    random_fill(r, bytes, values_bytes(s));
+    for (size_t i = element - 1; i < values_bytes(s) && element > 1; i += element)
+        ((unsigned char *)bytes)[i] &= 0xBF; /* the exponent's top bit */
+    return PTXGEN_OK;
+}
+
+static ptxgen_status random_metadata(const struct operand *o, const void *plan, struct random *r,
+                                     void *bytes, ptxgen_error *err)
+{
+    unsigned char *metadata = bytes;
+    (void)o, (void)err;
+    random_fill(r, metadata, metadata_bytes(plan));
+    for (size_t i = 0; i < metadata_bytes(plan); i++)
+        metadata[i] = nibbles[metadata[i] % NIBBLES];
+    return PTXGEN_OK;
+}
+
 static ptxgen_status random_weights(const struct operand *o, const void *plan, struct random *r,
                                     void *bytes, ptxgen_error *err)
 {
-    (void)o;
     const ptxgen_sparse24_spec *s = plan;
-    size_t element = typed_bytes(type_of(s)), packed = 0;
+    size_t packed = 0;
     struct sparse24_weights w = {.values = {NULL, 0}};
     ptxgen_status status = allocate(s, &w, err);
     if (status == PTXGEN_OK)
         status = ptxgen_sparse24_packed_bytes(s, &packed, err);
     if (status == PTXGEN_OK) {
-        unsigned char *values = w.values.data, *metadata = w.metadata.data;
-        random_fill(r, values, w.values.bytes);
-        random_fill(r, metadata, w.metadata.bytes);
-        for (size_t i = element - 1; i < w.values.bytes && element > 1; i += element)
-            values[i] &= 0xBF; /* the exponent's top bit */
-        for (size_t i = 0; i < w.metadata.bytes; i++)
-            metadata[i] = nibbles[metadata[i] % 6];
+        random_values(o, plan, r, w.values.data, err);
+        random_metadata(o, plan, r, w.metadata.data, err);
         status = pack(s, &w, (ptxgen_span){bytes, packed}, err);
     }
     free_weights(&w);
@@ -169,14 +192,18 @@ static ptxgen_status random_weights(const struct operand *o, const void *plan, s
 static unsigned operands(const void *plan, uint64_t m, struct operand *to)
 {
     const ptxgen_sparse24_spec *s = plan;
-    bool scaled = s->type == PTXGEN_SPARSE24_S8;
+    bool scaled = s->type == PTXGEN_SPARSE24_S8, plain = s->plain;
     size_t packed = 0;
     ptxgen_sparse24_packed_bytes(s, &packed, NULL);
     const struct operand all[SPARSE24_OPERANDS] = {
         [SPARSE24_AT_X] =
             OPERAND_ROWS(x, X, true, m, s->k, type_of(s), .deviation = scaled ? 48 : 1),
         [SPARSE24_AT_W] =
-            OPERAND_ROW(w, WEIGHTS, true, packed, ELEMENT_BYTES, .random = random_weights),
+            OPERAND_ROW(w, WEIGHTS, !plain, packed, ELEMENT_BYTES, .random = random_weights),
+        [SPARSE24_AT_VALUES] = OPERAND_ROW(values, WEIGHTS, plain, values_bytes(s), ELEMENT_BYTES,
+                                           .random = random_values),
+        [SPARSE24_AT_METADATA] = OPERAND_ROW(metadata, WEIGHTS, plain, metadata_bytes(s),
+                                             ELEMENT_BYTES, .random = random_metadata),
         [SPARSE24_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, scaled, m, PTXGEN_F32, .mean = 0.01,
                                             .deviation = 0.01, .positive = true),
         [SPARSE24_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, scaled, s->n, PTXGEN_F32, .mean = 0.01,
@@ -188,7 +215,8 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     };
     memcpy(to, all, sizeof all);
     for (int i = 0; i < SPARSE24_OPERANDS; i++)
-        to[i].shift = i == SPARSE24_AT_W ? 0 : typed_bytes(to[i].type);
+        to[i].shift = to[i].role == OPERAND_WEIGHTS ? 0 : typed_bytes(to[i].type);
+    to[SPARSE24_AT_METADATA].shift = 2;
     return SPARSE24_OPERANDS;
 }
 
@@ -203,22 +231,39 @@ static ptxgen_status flags(const struct problem *p, uint32_t *count, ptxgen_erro
     return status;
 }
 
-static ptxgen_status inflate(const void *kernel, const void *args, ptxgen_cu_stream stream,
+/* Tier 1 inflates the weight; tier 2 packs one that comes as values and metadata. */
+static ptxgen_status prepare(const void *kernel, const void *args, ptxgen_cu_stream stream,
                              ptxgen_error *err)
 {
     const ptxgen_sparse24_args *a = args;
-    const ptxgen_sparse24_inflate_args own = {.packed = a->w,
-                                              .dense = a->workspace,
-                                              .packed_bytes = a->w_bytes,
-                                              .dense_bytes = a->workspace_bytes};
-    return ptxgen_sparse24_inflate(kernel, &own, stream, err);
+    const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(kernel);
+    const ptxgen_sparse24_inflate_args inflation = {.packed = a->w,
+                                                    .dense = a->workspace,
+                                                    .packed_bytes = a->w_bytes,
+                                                    .dense_bytes = a->workspace_bytes,
+                                                    .values = a->values,
+                                                    .metadata = a->metadata,
+                                                    .values_bytes = a->values_bytes,
+                                                    .metadata_bytes = a->metadata_bytes};
+    const ptxgen_sparse24_repack_args packing = {.values = a->values,
+                                                 .metadata = a->metadata,
+                                                 .packed = a->workspace,
+                                                 .values_bytes = a->values_bytes,
+                                                 .metadata_bytes = a->metadata_bytes,
+                                                 .packed_bytes = a->workspace_bytes};
+    return plan->dense.variant_count ? ptxgen_sparse24_inflate(kernel, &inflation, stream, err)
+                                     : ptxgen_sparse24_repack(kernel, &packing, stream, err);
 }
 
-static uint64_t inflated_bytes(const void *plan)
+static uint64_t prepared_bytes(const void *plan)
 {
+    const ptxgen_sparse24_plan *p = plan;
+    const ptxgen_sparse24_spec *s = &p->spec;
     size_t packed = 0;
+    if (p->dense.variant_count)
+        return 3 * values_bytes(s) + metadata_bytes(s);
     ptxgen_sparse24_packed_bytes(plan, &packed, NULL);
-    return packed + 2 * values_bytes(plan);
+    return values_bytes(s) + metadata_bytes(s) + packed;
 }
 
 /* ---- the reference ---- */
@@ -301,6 +346,7 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
     s->activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
     s->bias = (uint8_t)random_below(r, 2);
     s->residual = (uint8_t)random_below(r, 2);
+    s->plain = random_below(r, 3) == 0;
     uint64_t products = (small ? 1u << 21 : 1u << 26) / ((uint64_t)s->k * s->n);
     uint32_t m = random_launch_rows(r, small, products);
     s->max_m = random_max_m(r, m);
@@ -317,6 +363,6 @@ const struct harness sparse24_harness = {
     .block_rows = 64,
     .block_columns = 64,
     .widen = widen,
-    .launch_prologue = inflate,
-    .prologue_bytes = inflated_bytes,
+    .launch_prologue = prepare,
+    .prologue_bytes = prepared_bytes,
 };

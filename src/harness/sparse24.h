@@ -9,7 +9,9 @@
 
 enum {
     SPARSE24_AT_X,
-    SPARSE24_AT_W,
+    SPARSE24_AT_W, /**< packed, or where the spec is plain values and metadata */
+    SPARSE24_AT_VALUES,
+    SPARSE24_AT_METADATA,
     SPARSE24_AT_X_SCALE,
     SPARSE24_AT_W_SCALE,
     SPARSE24_AT_BIAS,
@@ -23,7 +25,7 @@ struct sparse24_weights {
     ptxgen_span values, metadata;
 };
 
-/** Packs them into the problem's buffer. */
+/** Packs them into the problem's buffer, or copies them into its buffers. */
 ptxgen_status sparse24_pack_weights(struct problem *p, ptxgen_error *err);
 
 #endif

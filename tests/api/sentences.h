@@ -239,6 +239,12 @@ ROW(ptxgen_sparse24_reference, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, operands, y and bound must be given")
 ROW(ptxgen_sparse24_reference_spread, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, operands, y and bound must be given")
+ROW(ptxgen_sparse24_repack, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
+ROW(ptxgen_sparse24_repack_verdict, NO, INVALID_ARGUMENT, "sparse24: spec is NULL")
+ROW(ptxgen_sparse24_repack_verdict, ZEROS, UNSUPPORTED,
+    "sparse24: N = 0 is not between 1 and 2147483647")
+ROW(ptxgen_sparse24_repack_verdict, ONES, INVALID_ARGUMENT,
+    "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_use_tile, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, and a tile, must be given")
 ROW(ptxgen_sparse24_validate, NO, INVALID_ARGUMENT, "shape is NULL")

@@ -134,6 +134,8 @@ static const struct row {
     {"sparse24", "residual", NULL, {SPEC(residual, 1)}},
     {"sparse24", "tier", "2", {SPEC(tier, 2)}},
     {"sparse24", "inflate", NULL, {SPEC(tier, 1), {offsetof(struct family_options, prologue), 1, 1}}},
+    {"sparse24", "plain", NULL, {SPEC(plain, 1)}},
+    {"sparse24", "repack", NULL, {SPEC(plain, 1), {offsetof(struct family_options, prologue), 1, 1}}},
     {"sparse24",
      "tile",
      "tile_m=11,wm=12,wn=13,wk=14,cluster=15,stages=16,pass_m=17,kind=18,warp_n=19",

@@ -126,7 +126,7 @@ static const struct keyed keyed_sparse24 = {
     &key_sparse24,
     {ROW(n, 128), ROW(k, 128), ROW(max_m, 8), ROW(type, PTXGEN_SPARSE24_F16),
      ROW(y_type, PTXGEN_BF16), ROW(activation, PTXGEN_ACTIVATION_RELU), ROW(bias, 1),
-     ROW(residual, 1), ROW(tier, 2), RESERVED(ptxgen_sparse24_spec, reserved)}};
+     ROW(residual, 1), ROW(tier, 2), ROW(plain, 1), RESERVED(ptxgen_sparse24_spec, reserved)}};
 #undef ROW
 
 /* The target, from sm_90 without a suffix, on a device of sm_90. */

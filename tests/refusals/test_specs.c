@@ -337,8 +337,9 @@ static void sparse24_refuses_each_wrong_number(void **state)
         {{SET(bias, 1), SET(residual, 1)}, ACCEPTED},
         {{SET(bias, 2)}, INVALID, "sparse24: bias is 2, not 0 or 1"},
         {{SET(residual, 2)}, INVALID, "sparse24: residual is 2, not 0 or 1"},
-        {{SET(reserved[0], 1)}, INVALID, "sparse24: reserved[0] is 1, not 0"},
-        {{SET(reserved[1], 9)}, INVALID, "sparse24: reserved[1] is 9, not 0"},
+        {{SET(plain, 1)}, ACCEPTED},
+        {{SET(plain, 2)}, INVALID, "sparse24: plain is 2, not 0 or 1"},
+        {{SET(reserved[0], 9)}, INVALID, "sparse24: reserved[0] is 9, not 0"},
     };
 #undef SET
 #undef S8

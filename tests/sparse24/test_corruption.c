@@ -40,7 +40,7 @@ static bool is_sound(ptxgen_sparse24_form form, const uint8_t *bytes, size_t siz
         for (unsigned shift = 0; shift < (form == PTXGEN_SPARSE24_BYTES ? 4 : 8); shift += 4) {
             unsigned nibble = bytes[i] >> shift & 0xF;
             if (form == PTXGEN_SPARSE24_BITMASK ? popcount4(nibble) != 2
-                                                : (nibble & 3) >= nibble >> 2)
+                                                : (nibble & 3) == nibble >> 2)
                 return false;
         }
     }

@@ -7,6 +7,8 @@
 #include "src/kernels/sparse24/formats.h"
 #include "tests/random.h"
 
+#include <ptxgen/sparse24.h>
+
 #include <math.h>
 
 static const ptxgen_sparse24_type all_types[] = {PTXGEN_SPARSE24_F32, PTXGEN_SPARSE24_F16,
@@ -184,12 +186,11 @@ static void validate_names_row_group_value_and_rule(void **state)
 {
     (void)state;
     refuses_group(PTXGEN_SPARSE24_BYTES, 0x5,
-                  "row 0, group 1 of byte metadata is 0x5, positions 1 and 1; the first must be "
-                  "less than the second");
-    refuses_group(PTXGEN_SPARSE24_BYTES, 0x1, "positions 1 and 0");
+                  "row 0, group 1 of byte metadata is 0x5, twice the position 1; a group keeps two "
+                  "different elements");
     refuses_group(PTXGEN_SPARSE24_BYTES, 0x1E, "is 0x1E; bits 4 to 7 must be zero");
-    refuses_group(PTXGEN_SPARSE24_NIBBLES, 0x6,
-                  "group 1 of nibble metadata is 0x6, positions 2 and 1");
+    refuses_group(PTXGEN_SPARSE24_NIBBLES, 0xA,
+                  "group 1 of nibble metadata is 0xA, twice the position 2");
     refuses_group(PTXGEN_SPARSE24_BITMASK, 0x7,
                   "group 1 of the bitmask is 0x7; a group keeps exactly two of its four elements");
     refuses_group(PTXGEN_SPARSE24_BITMASK, 0x8, "is 0x8");
@@ -252,6 +253,96 @@ static void pruned_weights_of_any_shape_come_back_from_every_form(void **state)
     }
 }
 
+/* ---- positions in either order ---- */
+
+/* Swaps the values and the positions of about half of the groups. */
+static void let_groups_fall(struct random *r, const ptxgen_sparse24_shape *shape,
+                            ptxgen_span values, ptxgen_span metadata)
+{
+    uint8_t *bytes = metadata.data;
+    for (size_t group = 0; group < metadata.bytes; group++) {
+        if (random_bits(r) % 2)
+            continue;
+        uint32_t first = sparse24_bits(shape->type, values.data, 2 * group);
+        uint32_t second = sparse24_bits(shape->type, values.data, 2 * group + 1);
+        sparse24_put_bits(shape->type, values.data, 2 * group, second);
+        sparse24_put_bits(shape->type, values.data, 2 * group + 1, first);
+        bytes[group] = (uint8_t)(bytes[group] >> 2 | (bytes[group] & 3) << 2);
+    }
+}
+
+static ptxgen_span pack_as_bytes(const ptxgen_sparse24_shape *shape, ptxgen_span values,
+                                 ptxgen_span metadata)
+{
+    const ptxgen_sparse24_spec spec = {
+        .n = (uint32_t)shape->n,
+        .k = (uint32_t)shape->k,
+        .type = (uint8_t)shape->type,
+        .y_type =
+            (uint8_t)(shape->type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : (ptxgen_element)shape->type),
+        .tier = 2};
+    size_t bytes;
+    ptxgen_error err;
+    assert_ok(ptxgen_sparse24_packed_bytes(&spec, &bytes, &err), &err);
+    ptxgen_span packed = span_of(bytes);
+    assert_ok(ptxgen_sparse24_pack(&spec, read_only(values), PTXGEN_SPARSE24_BYTES,
+                                   read_only(metadata), packed, &err),
+              &err);
+    return packed;
+}
+
+static void positions_in_either_order_are_the_same_weight(void **state)
+{
+    (void)state;
+    struct random r = {77};
+    for (int type = PTXGEN_SPARSE24_F16; type <= PTXGEN_SPARSE24_S8; type++) {
+        const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)type, 37, 200};
+        ptxgen_span dense = random_weight(&r, &shape), back = span_of(dense.bytes);
+        ptxgen_span values = span_of(dense.bytes / 2), metadata = metadata_span(&shape, 0);
+        ptxgen_span nibbles = metadata_span(&shape, PTXGEN_SPARSE24_NIBBLES);
+        ptxgen_span again = metadata_span(&shape, 0);
+        ptxgen_error err;
+        assert_ok(ptxgen_sparse24_prune(&shape, read_only(dense), dense, &err), &err);
+        assert_ok(ptxgen_sparse24_compress(&shape, read_only(dense), values, 0, metadata, &err),
+                  &err);
+        ptxgen_span expected = pack_as_bytes(&shape, values, metadata);
+        let_groups_fall(&r, &shape, values, metadata);
+        assert_ok(ptxgen_sparse24_validate(&shape, read_only(values), 0, read_only(metadata), &err),
+                  &err);
+        assert_ok(ptxgen_sparse24_decompress(&shape, read_only(values), 0, read_only(metadata),
+                                             back, &err),
+                  &err);
+        assert_memory_equal(back.data, dense.data, dense.bytes);
+        ptxgen_span packed = pack_as_bytes(&shape, values, metadata);
+        assert_memory_equal(packed.data, expected.data, expected.bytes);
+        assert_ok(ptxgen_sparse24_convert(&shape, 0, read_only(metadata), PTXGEN_SPARSE24_NIBBLES,
+                                          nibbles, &err),
+                  &err);
+        assert_ok(ptxgen_sparse24_convert(&shape, PTXGEN_SPARSE24_NIBBLES, read_only(nibbles), 0,
+                                          again, &err),
+                  &err);
+        assert_memory_equal(again.data, metadata.data, metadata.bytes);
+        ptxgen_span each[] = {dense, back, values, metadata, nibbles, again, expected, packed};
+        for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+            free(each[i].data);
+    }
+}
+
+static void a_bitmask_of_positions_that_fall_is_refused(void **state)
+{
+    (void)state;
+    const ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_F16, 1, 8};
+    const uint8_t metadata[2] = {0x4, 0x3 | 1 << 2};
+    uint8_t mask;
+    ptxgen_error err;
+    assert_refusal(ptxgen_sparse24_convert(&shape, PTXGEN_SPARSE24_BYTES,
+                                           (ptxgen_const_span){metadata, 2},
+                                           PTXGEN_SPARSE24_BITMASK, (ptxgen_span){&mask, 1}, &err),
+                   &err, PTXGEN_ERROR_UNSUPPORTED,
+                   "row 0, group 1 keeps positions 3 and 1, in this order, which a bitmask does "
+                   "not say");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +355,8 @@ int main(void)
         cmocka_unit_test(the_forms_are_laid_out_as_documented),
         cmocka_unit_test(validate_names_row_group_value_and_rule),
         cmocka_unit_test(pruned_weights_of_any_shape_come_back_from_every_form),
+        cmocka_unit_test(positions_in_either_order_are_the_same_weight),
+        cmocka_unit_test(a_bitmask_of_positions_that_fall_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

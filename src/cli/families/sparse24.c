@@ -25,6 +25,13 @@ static void take_inflate(struct argp_state *state, const char *text, struct fami
 
 static const ptxgen_sparse24_spec defaults = {.type = PTXGEN_SPARSE24_F16};
 
+static void take_repack(struct argp_state *state, const char *text, struct family_options *o)
+{
+    (void)state, (void)text;
+    o->prologue = true;
+    ((ptxgen_sparse24_spec *)option_spec(o))->plain = 1;
+}
+
 #define AT(member) offsetof(ptxgen_sparse24_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features: a multiple of 8", OPTION_NUMBER, AT(k),
@@ -45,6 +52,10 @@ static const struct option_row spec_rows[] = {
      OPTION_OTHER, .parse = parse_tier},
     {"inflate", NULL, "Of bench, tier 1: time the inflating alone, against a copy's bytes",
      OPTION_OTHER, .parse = take_inflate},
+    {"plain", NULL, "Launch with values and metadata as they are, in place of a packed w",
+     OPTION_FLAG, .at = AT(plain)},
+    {"repack", NULL, "Of bench, tier 2: time the packing on the device alone, against its bytes",
+     OPTION_OTHER, .parse = take_repack},
     {"tile", "NAME=VALUE,...",
      "Use this tile instead of the plan's, for tuning, as tile_m=16, wm=1, wn=4, wk=2, cluster=1, "
      "stages=4, pass_m=16, kind=0, warp_n=32; stages=0: all that fit, kind=1: wgmma",

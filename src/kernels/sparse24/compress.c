@@ -108,6 +108,15 @@ static void store_group(const ptxgen_sparse24_shape *shape, const struct target 
         sparse24_put_bits(shape->type, to->dense, first + i, bits[i]);
 }
 
+static ptxgen_status refuse_mask(size_t row, size_t group, unsigned nibble, ptxgen_error *err)
+{
+    return ptxgen_fail(
+        err, PTXGEN_ERROR_UNSUPPORTED,
+        "row %zu, group %zu keeps positions %u and %u, in this order, which a bitmask "
+        "does not say",
+        row, group, sparse24_first(nibble), sparse24_second(nibble));
+}
+
 /* Reads the metadata of all groups, and refuses what is none. */
 static ptxgen_status read_groups(const struct sparse24_metadata *m, const struct target *to,
                                  ptxgen_error *err)
@@ -118,6 +127,8 @@ static ptxgen_status read_groups(const struct sparse24_metadata *m, const struct
             ptxgen_status status = sparse24_load_group(m, row, group, &nibble, err);
             if (status != PTXGEN_OK)
                 return status;
+            if (to->metadata && to->form == PTXGEN_SPARSE24_BITMASK && sparse24_falls(nibble))
+                return refuse_mask(row, group, nibble, err);
             store_group(&m->shape, to, row, group, nibble);
         }
     return PTXGEN_OK;

@@ -24,6 +24,7 @@
  */
 #include "emit.h"
 #include "inflate.h"
+#include "repack.h"
 
 #include "../gemm/wgmma.h"
 
@@ -226,5 +227,7 @@ ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t va
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);
     gemm_emit_align(module, "sparse24_align", plan->spec.k, sparse24_element(&plan->spec));
+    if (plan->spec.plain)
+        sparse24_emit_repack(plan, module);
     return ptx_module_status(module, err);
 }

@@ -8,6 +8,7 @@
 
 #include <ptxgen/sparse24_formats.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { SPARSE24_GROUP = 4 }; /* elements, of which SPARSE24_KEPT are stored */
@@ -54,10 +55,15 @@ ptxgen_status sparse24_describe_metadata(const ptxgen_sparse24_shape *shape,
                                          ptxgen_sparse24_form form, ptxgen_const_span metadata,
                                          struct sparse24_array *array, ptxgen_error *err);
 
-/** Loads the nibble of a row's group, with first < second; refuses contents that are no nibble. */
+/** Loads the nibble of a row's group, of two different positions; refuses all else. */
 ptxgen_status sparse24_load_group(const struct sparse24_metadata *m, size_t row, size_t group,
                                   unsigned *nibble, ptxgen_error *err);
-/** Stores a valid nibble to `data`; changes the bits of this group only. */
+/** Refuses a byte of metadata in the form of bytes that is no nibble of two positions. */
+ptxgen_status sparse24_check_byte(size_t row, size_t group, unsigned byte, ptxgen_error *err);
+/**
+ * Stores a valid nibble to `data`; changes the bits of this group only. A bitmask does not keep the
+ * order of positions.
+ */
 void sparse24_store_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form, void *data,
                           size_t row, size_t group, unsigned nibble);
 
@@ -69,6 +75,11 @@ static inline unsigned sparse24_first(unsigned nibble)
 static inline unsigned sparse24_second(unsigned nibble)
 {
     return nibble >> 2 & 3;
+}
+/** Whether the first value belongs to the later column. */
+static inline bool sparse24_falls(unsigned nibble)
+{
+    return sparse24_first(nibble) > sparse24_second(nibble);
 }
 
 /** The place of a group in the words of 32 lanes: its lane, and the first bit of its nibble. */

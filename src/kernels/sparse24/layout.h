@@ -5,6 +5,7 @@
 
 #include "../gemm/align.h"
 #include "../gemm/exchange.h"
+#include "../gemm/operand.h"
 #include "../gemm/plan.h"
 #include "../gemm/sums.h"
 #include "formats.h"
@@ -98,6 +99,12 @@ static inline uint32_t sparse24_pieces(const ptxgen_sparse24_spec *s)
 static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
 {
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
+}
+
+/* Blocks of a packed weight. */
+static inline uint64_t sparse24_blocks(const ptxgen_sparse24_spec *s)
+{
+    return (uint64_t)sparse24_strips(s) * sparse24_steps(s);
 }
 
 /* Strips of a tile. With mma.sp each warp copies one block, of wm · wn strips and wk steps. */

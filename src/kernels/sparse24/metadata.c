@@ -8,8 +8,6 @@
  */
 #include "formats.h"
 
-#include <stdbool.h>
-
 enum { WARP = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF };
 
 /* ---- nibbles and masks ---- */
@@ -139,6 +137,11 @@ ptxgen_status sparse24_describe_metadata(const ptxgen_sparse24_shape *shape,
 
 /* ---- groups ---- */
 
+static bool is_nibble(unsigned value)
+{
+    return value <= NIBBLE_MASK && sparse24_first(value) != sparse24_second(value);
+}
+
 static ptxgen_status refuse_group(const struct form *form, size_t row, size_t group, unsigned value,
                                   ptxgen_error *err)
 {
@@ -152,10 +155,9 @@ static ptxgen_status refuse_group(const struct form *form, size_t row, size_t gr
                            "row %zu, group %zu of %s is 0x%X; bits 4 to 7 must be zero", row, group,
                            form->name, value);
     return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                       "row %zu, group %zu of %s is 0x%X, positions %u and %u; the first must be "
-                       "less than the second",
-                       row, group, form->name, value, sparse24_first(value),
-                       sparse24_second(value));
+                       "row %zu, group %zu of %s is 0x%X, twice the position %u; a group keeps two "
+                       "different elements",
+                       row, group, form->name, value, sparse24_first(value));
 }
 
 ptxgen_status sparse24_load_group(const struct sparse24_metadata *m, size_t row, size_t group,
@@ -166,9 +168,13 @@ ptxgen_status sparse24_load_group(const struct sparse24_metadata *m, size_t row,
     unsigned byte = ((const unsigned char *)m->data)[at.byte];
     unsigned value = byte >> at.shift & ((1u << at.bits) - 1);
     *nibble = f->is_mask ? nibble_of_mask[value] : value;
-    if (*nibble > NIBBLE_MASK || sparse24_first(*nibble) >= sparse24_second(*nibble))
-        return refuse_group(f, row, group, value, err);
-    return PTXGEN_OK;
+    return is_nibble(*nibble) ? PTXGEN_OK : refuse_group(f, row, group, value, err);
+}
+
+ptxgen_status sparse24_check_byte(size_t row, size_t group, unsigned byte, ptxgen_error *err)
+{
+    const struct form *bytes = &forms[PTXGEN_SPARSE24_BYTES];
+    return is_nibble(byte) ? PTXGEN_OK : refuse_group(bytes, row, group, byte, err);
 }
 
 void sparse24_store_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form, void *data,

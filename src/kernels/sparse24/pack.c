@@ -6,6 +6,7 @@
  */
 #include "inflate.h"
 #include "layout.h"
+#include "repack.h"
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
         *bytes = sparse24_metadata_offset(spec) + (size_t)spec->n * spec->k / SPARSE24_GROUP;
         return status;
     }
-    uint64_t blocks = (uint64_t)sparse24_strips(spec) * sparse24_steps(spec);
+    uint64_t blocks = sparse24_blocks(spec);
     if (blocks > SIZE_MAX / sparse24_block_bytes(spec))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: a weight of N = %u, K = %u is too large for memory", spec->n,
@@ -41,21 +42,41 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
     return PTXGEN_OK;
 }
 
+/* Of each feature of a strip: the groups of the block whose positions fall, group i in bit i. */
+struct falling {
+    uint32_t groups[SPARSE24_STRIP];
+};
+
+/* Puts the two values of a group into the order of their columns. */
+static void swap_values(unsigned char *group, size_t element)
+{
+    unsigned char first[2];
+    memcpy(first, group, element);
+    memmove(group, group + element, element);
+    memcpy(group + element, first, element);
+}
+
 /*
  * Packs 16 features by 32 compressed bytes from `row` and `byte` on; zeros past the weight's ends.
  */
-static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigned char *to)
+static void pack_piece(const struct packing *p, const struct falling *falling, size_t row,
+                       size_t byte, unsigned char *to)
 {
-    size_t row_bytes = (size_t)p->spec->k / 2 * sparse24_element(p->spec);
+    const size_t element = sparse24_element(p->spec), group_bytes = SPARSE24_KEPT * element;
+    size_t row_bytes = (size_t)p->spec->k / 2 * element;
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned r = 0; r < 4; r++) {
             size_t at_row = row + lane / 4 + 8 * (r % 2),
                    at = byte + 16 * (r / 2) + lane % 4 * WORD;
             unsigned char *word = to + (lane * 4 + r) * WORD;
-            if (at_row < p->spec->n && at < row_bytes)
-                memcpy(word, p->values + at_row * row_bytes + at, WORD);
-            else
-                memset(word, 0, WORD);
+            memset(word, 0, WORD);
+            if (at_row >= p->spec->n || at >= row_bytes)
+                continue;
+            memcpy(word, p->values + at_row * row_bytes + at, WORD);
+            const uint32_t groups = falling->groups[at_row % SPARSE24_STRIP];
+            for (size_t i = 0; groups && i < WORD; i += group_bytes)
+                if (groups >> (at + i) / group_bytes % 32 & 1)
+                    swap_values(word + i, element);
         }
 }
 
@@ -68,7 +89,7 @@ static struct sparse24_lane_slot slot_of(ptxgen_sparse24_type type, unsigned row
 }
 
 static ptxgen_status pack_metadata(const struct packing *p, size_t row, size_t column,
-                                   unsigned char *to, ptxgen_error *err)
+                                   struct falling *falling, unsigned char *to, ptxgen_error *err)
 {
     enum { WORD_GROUPS = SPARSE24_WORD_COLUMNS / SPARSE24_GROUP };
     uint32_t words[LANES][SPARSE24_WORDS][SPARSE24_TILES] = {{{0}}};
@@ -82,6 +103,10 @@ static ptxgen_status pack_metadata(const struct packing *p, size_t row, size_t c
                 if (status != PTXGEN_OK)
                     return status;
             }
+            if (sparse24_falls(nibble)) {
+                falling->groups[r] |= UINT32_C(1) << g;
+                nibble = sparse24_second(nibble) | sparse24_first(nibble) << 2;
+            }
             struct sparse24_lane_slot slot =
                 slot_of(p->metadata.shape.type, r % SPARSE24_TILE, g % WORD_GROUPS);
             words[slot.lane][g / WORD_GROUPS][r / SPARSE24_TILE] |= (uint32_t)nibble << slot.bit;
@@ -94,11 +119,14 @@ static ptxgen_status pack_block(const struct packing *p, size_t strip, size_t st
                                 unsigned char *to, ptxgen_error *err)
 {
     size_t row = strip * SPARSE24_STRIP, column = step * SPARSE24_STEP;
-    for (uint32_t i = 0; i < sparse24_mmas(p->spec); i++)
+    struct falling falling = {{0}};
+    ptxgen_status status = pack_metadata(p, row, column, &falling,
+                                         to + sparse24_pieces(p->spec) * SPARSE24_PIECE, err);
+    for (uint32_t i = 0; status == PTXGEN_OK && i < sparse24_mmas(p->spec); i++)
         for (uint32_t t = 0; t < SPARSE24_TILES; t++, to += SPARSE24_PIECE)
-            pack_piece(p, row + t * SPARSE24_TILE,
+            pack_piece(p, &falling, row + t * SPARSE24_TILE,
                        column / 2 * sparse24_element(p->spec) + i * PIECE_BYTES_OF_ROW, to);
-    return pack_metadata(p, row, column, to, err);
+    return status;
 }
 
 /* For tier 1: copies the compressed values, and stores metadata as bytes. */
@@ -145,4 +173,22 @@ ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_cons
             to += sparse24_block_bytes(spec);
         }
     return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_repack_verdict(const ptxgen_sparse24_spec *spec, uint64_t refused,
+                                             ptxgen_error *err)
+{
+    ptxgen_status status = sparse24_check_spec(spec, err);
+    if (status != PTXGEN_OK || !refused)
+        return status;
+    const uint64_t index = SPARSE24_REFUSED_INDEX - (refused >> SPARSE24_REFUSED_BYTE);
+    const uint32_t groups = spec->k / SPARSE24_GROUP;
+    if (index < (uint64_t)spec->n * groups)
+        status = sparse24_check_byte(index / groups, index % groups, refused & 0xFF, err);
+    return status != PTXGEN_OK
+               ? status
+               : ptxgen_fail(
+                     err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                     "sparse24: 0x%llx is not what a packing of this spec leaves in refused",
+                     (unsigned long long)refused);
 }

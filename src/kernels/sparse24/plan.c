@@ -65,8 +65,8 @@ static ptxgen_status check_flags(const ptxgen_sparse24_spec *s, ptxgen_error *er
 {
     const struct plan_flag flags[] = {{"bias", s->bias, 1},
                                       {"residual", s->residual, 1},
-                                      {"reserved[0]", s->reserved[0], 0},
-                                      {"reserved[1]", s->reserved[1], 0}};
+                                      {"plain", s->plain, 1},
+                                      {"reserved[0]", s->reserved[0], 0}};
     return plan_check_flags("sparse24", flags, sizeof flags / sizeof *flags, err);
 }
 

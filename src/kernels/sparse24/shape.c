@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { K_MULTIPLE = 8 };
