@@ -74,7 +74,7 @@ typedef struct ptxgen_dense_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
- * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), f64; with PTXGEN_ERROR_INVALID_ARGUMENT a NULL,
+ * or K above 2³¹ − 1 (K: 2³¹ bytes a row), f64; with PTXGEN_ERROR_INVALID_ARGUMENT a NULL,
  * a type or an activation that is none, a flag that is neither 0 nor 1 or a target that is none.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
@@ -88,7 +88,7 @@ PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
  */
 PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_tile *tile,
                                                ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0 or above the plan's most. */
+/** The variant that serves m tokens; NULL when m is 0 or above the plan's most, or N or K is 0. */
 PTXGEN_API const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m,

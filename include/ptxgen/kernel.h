@@ -44,6 +44,11 @@
  * these rules is refused before anything runs, with PTXGEN_ERROR_INVALID_ARGUMENT and a sentence
  * that names the arrays.
  *
+ * Sizes of 0. Where M or N is 0, a launch does nothing and reads no other argument. Where K is 0,
+ * sums are 0: one kernel writes what bias, activation and residual make of that. An array without
+ * elements may be null. rmsnorm_q4k refuses a K of 0, for the mean of no squares is undefined, and
+ * with residual_out an N of 0.
+ *
  * Errors. A status and a sentence. Every function but `ptxgen_launch` may also return
  * PTXGEN_ERROR_INVALID_ARGUMENT for a NULL and PTXGEN_ERROR_OUT_OF_MEMORY. An asynchronous fault of
  * a kernel is reported by a later call, as in CUDA: PTXGEN_ERROR_DRIVER with

@@ -101,7 +101,7 @@ typedef struct ptxgen_sparse24_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
- * or K of 0, K not a multiple of 8, types that are not as above, an s8 K whose sums could overflow.
+ * or K above 2³¹ − 1, K not a multiple of 8, types that are not as above, an s8 K whose sums could overflow.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
                                                    const ptxgen_target *target,

@@ -137,8 +137,8 @@ typedef struct ptxgen_w8a8_plan {
 } ptxgen_w8a8_plan;
 
 /**
- * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K
- * or N of 0, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes with
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
+ * above 2³¹ − 1, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes with
  * f64, zero points or a range; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89 or PTX 8.4; with
  * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, or a min_m above max_m.
  */

@@ -22,12 +22,14 @@ static inline ptxgen_status plan_refuses_enumerator(bool is_named)
 }
 
 /*
- * Whether make_plan can have filled a plan with this K and this number of variants, of at most
+ * Whether make_plan can have filled a plan with this target and this number of variants, of at most
  * `most`. Every function that takes a plan refuses other plans, such as zeros or stray bytes.
+ * `is_empty`: K or N is 0, and there are no variants.
  */
-static inline bool plan_is_made(uint32_t k, uint32_t variants, uint32_t most)
+static inline bool plan_is_made(const ptxgen_target *target, bool is_empty, uint32_t variants,
+                                uint32_t most)
 {
-    return k > 0 && variants > 0 && variants <= most;
+    return target->multiprocessors > 0 && (is_empty ? !variants : variants > 0 && variants <= most);
 }
 
 /*

@@ -3,6 +3,12 @@
 
 /* ---- one array ---- */
 
+/* An array without elements is not accessed, and its address may be anything. */
+static bool has_elements(const struct launch_array *a)
+{
+    return a->columns > 0 && (!a->stride || a->rows > 0);
+}
+
 /* False when the last of its bytes is not within the 64-bit address space. */
 static bool measure(struct launch_array *a)
 {
@@ -124,7 +130,8 @@ static ptxgen_status check_output(const char *family, const struct launch_array 
 {
     for (size_t i = 0; i < count; i++) {
         bool looks = arrays[i].use != LAUNCH_OUTPUT || i < output;
-        if (looks && arrays[i].used && !may_meet(&arrays[output], &arrays[i]))
+        if (looks && arrays[i].used && has_elements(&arrays[i]) &&
+            !may_meet(&arrays[output], &arrays[i]))
             return refuse(family, &arrays[output], &arrays[i], err);
     }
     return PTXGEN_OK;
@@ -135,10 +142,10 @@ ptxgen_status launch_check_arrays(const char *family, struct launch_array *array
 {
     ptxgen_status status = PTXGEN_OK;
     for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
-        if (arrays[i].used)
+        if (arrays[i].used && has_elements(&arrays[i]))
             status = check(family, &arrays[i], err);
     for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
-        if (arrays[i].used && arrays[i].use == LAUNCH_OUTPUT)
+        if (arrays[i].used && has_elements(&arrays[i]) && arrays[i].use == LAUNCH_OUTPUT)
             status = check_output(family, arrays, count, i, err);
     return status;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/runtime/family.h"
 
+#include "src/kernels/gemm/empty.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -18,10 +20,21 @@ ptxgen_status family_load(const struct family *f, const ptxgen_driver *driver, c
     return loaded_from_plan(driver, &f->table, plan, target, options, loaded, err);
 }
 
+/* Whether all outputs are made without products, by the plan's one entry. */
+static bool is_empty(const struct family *f, const void *plan)
+{
+    return f->planner && gemm_is_empty(f->planner, plan);
+}
+
+static int entry_for(const struct family *f, const void *plan, uint64_t m)
+{
+    return is_empty(f, plan) && m ? 0 : f->entry(plan, m);
+}
+
 const ptxgen_kernel_attributes *family_attributes(const struct family *f,
                                                   const ptxgen_loaded *loaded, uint64_t m)
 {
-    int entry = loaded ? f->entry(loaded->plan, m) : -1;
+    int entry = loaded ? entry_for(f, loaded->plan, m) : -1;
     return entry < 0 ? NULL : ptxgen_kernel_get_attributes(loaded->entries[entry]);
 }
 
@@ -43,6 +56,43 @@ static void give_strides_their_meaning(const struct family_arrays *a)
             *a->arrays[i].stride = a->arrays[i].columns;
 }
 
+static bool is_nothing(const struct family *f, const void *plan, const void *args)
+{
+    uint32_t n;
+    memcpy(&n, (const char *)plan + f->plan_n, sizeof n);
+    return !n || !member(args, f->args.m, 1);
+}
+
+static const struct launch_array *find_array(const struct family_arrays *a, const char *name)
+{
+    static const struct launch_array none = {.address = 0};
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->arrays[i].used && !strcmp(a->arrays[i].name, name))
+            return &a->arrays[i];
+    return &none;
+}
+
+/* The launch where K is 0 (gemm/empty.h), from the arrays that all products name alike. */
+static ptxgen_status list_empty(const struct family *f, const void *plan, uint64_t m,
+                                const struct family_arrays *a, struct launch_list *to,
+                                ptxgen_error *err)
+{
+    uint32_t ctas;
+    const struct launch_array *y = find_array(a, "y"), *residual = find_array(a, "residual");
+    to->entries[to->count++] = (struct launch_entry){
+        .index = 0,
+        .shape = launch_line(m, GEMM_EMPTY_THREADS, 0, 1),
+        .params = GEMM_EMPTY_PARAMS,
+        .wide = GEMM_EMPTY_PARAMS,
+        .values = {[GEMM_EMPTY_Y] = y->address,
+                   [GEMM_EMPTY_BIAS] = find_array(a, "bias")->address,
+                   [GEMM_EMPTY_UP_BIAS] = find_array(a, "up_bias")->address,
+                   [GEMM_EMPTY_RESIDUAL] = residual->address,
+                   [GEMM_EMPTY_Y_STRIDE] = y->stride ? *y->stride : 0,
+                   [GEMM_EMPTY_RESIDUAL_STRIDE] = residual->stride ? *residual->stride : 0}};
+    return gemm_ctas(f->planner, plan, m, &ctas, err); /* refuses an m that is not served */
+}
+
 /* A launch of at least one token, worked out and not yet checked. */
 struct work {
     struct family_arrays arrays;
@@ -58,6 +108,8 @@ static ptxgen_status work_out(const struct family *f, const void *plan, void *ar
     give_strides_their_meaning(&w->arrays);
     w->list.count = w->list.map_count = 0;
     w->list.workspace_bytes = 0;
+    if (is_empty(f, plan))
+        return list_empty(f, plan, member(args, f->args.m, 1), &w->arrays, &w->list, err);
     return f->list(plan, args, &w->list, err);
 }
 
@@ -101,7 +153,7 @@ ptxgen_status family_workspace_bytes(const struct family *f, const ptxgen_loaded
                            "%s: kernel, args and bytes must be given", f->table.name);
     struct work w = {.list = {.workspace_bytes = 0}};
     ptxgen_status status =
-        member(args, f->args.m, 1) ? work_out(f, loaded->plan, args, &w, err) : PTXGEN_OK;
+        is_nothing(f, loaded->plan, args) ? PTXGEN_OK : work_out(f, loaded->plan, args, &w, err);
     if (status == PTXGEN_OK)
         *bytes = w.list.workspace_bytes;
     return status;
@@ -113,7 +165,7 @@ ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded,
     if (!loaded || !args)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: kernel and args must be given",
                            f->table.name);
-    if (!member(args, f->args.m, 1))
+    if (is_nothing(f, loaded->plan, args))
         return PTXGEN_OK;
     struct work w;
     ptxgen_status status = work_out(f, loaded->plan, args, &w, err);

@@ -28,7 +28,9 @@ struct family_members {
 
 struct family {
     ptxgen_family table;
-    size_t plan_target; /* offset of the ptxgen_target in a plan */
+    size_t plan_target;                 /* offset of the ptxgen_target in a plan */
+    size_t plan_n;                      /* offset of N, u32, of which 0 launches nothing */
+    const struct gemm_planner *planner; /* of a product, whose K may be 0; or NULL */
     bool (*is_plan)(const void *plan);
     struct family_members args;
     unsigned workspace_align;
@@ -102,9 +104,11 @@ const char *family_activation(uint8_t activation); /* behind a space; "" for non
     .name = #F, .spec_bytes = sizeof(ptxgen_##F##_spec), .plan_bytes = sizeof(ptxgen_##F##_plan),  \
     .make_plan = make_plan, .emit = emit
 #define FAMILY_MEMBERS(F)                                                                          \
-    .plan_target = offsetof(ptxgen_##F##_plan, target), .is_plan = F##_is_plan,                    \
-    .arrays = arrays, .list = list
+    .plan_target = offsetof(ptxgen_##F##_plan, target),                                            \
+    .plan_n = offsetof(ptxgen_##F##_plan, spec.n), .is_plan = F##_is_plan, .arrays = arrays,       \
+    .list = list
 #define FAMILY_WORKSPACE_MEMBERS(F)                                                                \
+    .planner = &F##_planner,                                                                       \
     .args = {.m = offsetof(ptxgen_##F##_args, m),                                                  \
              .workspace = offsetof(ptxgen_##F##_args, workspace),                                  \
              .workspace_bytes = offsetof(ptxgen_##F##_args, workspace_bytes)}

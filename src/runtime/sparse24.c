@@ -174,7 +174,7 @@ ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q,
     const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
     const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
     ptxgen_status status = check_inflation(plan, args, err);
-    if (status != PTXGEN_OK)
+    if (status != PTXGEN_OK || gemm_is_empty(&sparse24_planner, plan))
         return status;
     const struct weight w = weight_of(&plan->spec, args->packed, args->values, args->metadata);
     const struct launch_list one = {.count = 1, .entries = {inflate(plan, &w, args->dense)}};
@@ -231,7 +231,7 @@ ptxgen_status ptxgen_sparse24_repack(const ptxgen_sparse24 *q,
         OPERAND_BYTES(a, packed, true, OUTPUT, CHUNK, packed_bytes),
         OPERAND_BYTES(a, refused, a->refused != 0, OUTPUT, REFUSED, REFUSED)};
     status = launch_check_arrays("sparse24", all, sizeof all / sizeof *all, err);
-    if (status != PTXGEN_OK)
+    if (status != PTXGEN_OK || gemm_is_empty(&sparse24_planner, plan))
         return status;
     const struct launch_list one = {
         .count = 1, .entries = {repack(plan, a->values, a->metadata, a->packed, a->refused)}};

@@ -36,7 +36,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
-    uint64_t n = s->n, w = (n - 1) * w8a8_w_stride(s) + s->k;
+    uint64_t n = s->n, w = s->k ? (n - 1) * w8a8_w_stride(s) + s->k : 0;
     uint64_t scales = s->scales == PTXGEN_W8A8_TENSOR ? 1 : a->m;
     (void)err;
     *to = (struct family_arrays){8,

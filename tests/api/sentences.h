@@ -36,7 +36,9 @@ ROW(ptxgen_dense_launch, ANY, INVALID_ARGUMENT, "dense: kernel and args must be 
 ROW(ptxgen_dense_load, ANY, INVALID_ARGUMENT,
     "dense: driver, a plan that was made, and kernel must be given")
 ROW(ptxgen_dense_make_plan, NO, INVALID_ARGUMENT, "dense: spec, target and plan must be given")
-ROW(ptxgen_dense_make_plan, ZEROS, UNSUPPORTED, "dense: N = 0 is not between 1 and 2147483647")
+ROW(ptxgen_dense_make_plan, ZEROS, TARGET,
+    "sm_0 is not a target that ptxgen knows: it knows sm_80, 86, 87, 88, 89, 90, 100, 101, 103, "
+    "110, 120, 121")
 ROW(ptxgen_dense_make_plan, ONES, INVALID_ARGUMENT,
     "dense: the type 255 is none of PTXGEN_F32, _F16 and _BF16")
 ROW(ptxgen_dense_reference, ANY, INVALID_ARGUMENT,
@@ -103,9 +105,9 @@ ROW(ptxgen_kernel_occupancy, ONES, INVALID_ARGUMENT,
     "ptxgen_kernel_occupancy: kernel or blocks_per_sm is NULL, or -1 threads are not a CTA")
 ROW(ptxgen_launch, ANY, INVALID_ARGUMENT, "ptxgen_launch: kernel or shape is NULL")
 ROW(ptxgen_marlin_check_packed, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
-ROW(ptxgen_marlin_check_packed, ZEROS, UNSUPPORTED, "marlin: K = 0 is not between 1 and 2147483647")
+ROW(ptxgen_marlin_check_packed, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_check_packed, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_ctas, ANY, INVALID_ARGUMENT,
     "marlin: a plan that was made, and ctas, must be given")
 ROW(ptxgen_marlin_dispatch, ANY, INVALID_ARGUMENT,
@@ -116,17 +118,17 @@ ROW(ptxgen_marlin_launch, ANY, INVALID_ARGUMENT, "marlin: kernel and args must b
 ROW(ptxgen_marlin_load, ANY, INVALID_ARGUMENT,
     "marlin: driver, a plan that was made, and kernel must be given")
 ROW(ptxgen_marlin_make_plan, NO, INVALID_ARGUMENT, "marlin: spec, target and plan must be given")
-ROW(ptxgen_marlin_make_plan, ZEROS, UNSUPPORTED, "marlin: K = 0 is not between 1 and 2147483647")
+ROW(ptxgen_marlin_make_plan, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_make_plan, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_pack, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
-ROW(ptxgen_marlin_pack, ZEROS, UNSUPPORTED, "marlin: K = 0 is not between 1 and 2147483647")
-ROW(ptxgen_marlin_pack, ONES, UNSUPPORTED, "marlin: K = 4294967295 is not between 1 and 2147483647")
+ROW(ptxgen_marlin_pack, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
+ROW(ptxgen_marlin_pack, ONES, UNSUPPORTED, "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_packed_layout, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
 ROW(ptxgen_marlin_packed_layout, ZEROS, UNSUPPORTED,
-    "marlin: K = 0 is not between 1 and 2147483647")
+    "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_packed_layout, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_reference, ANY, INVALID_ARGUMENT,
     "marlin: a plan that was made, operands and y must be given")
 ROW(ptxgen_marlin_reference_spread, ANY, INVALID_ARGUMENT,
@@ -142,23 +144,23 @@ ROW(ptxgen_marlin_repack_load, ANY, INVALID_ARGUMENT,
 ROW(ptxgen_marlin_repack_make_plan, NO, INVALID_ARGUMENT,
     "marlin_repack: spec, target and plan must be given")
 ROW(ptxgen_marlin_repack_make_plan, ZEROS, UNSUPPORTED,
-    "marlin: K = 0 is not between 1 and 2147483647")
+    "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_repack_make_plan, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_repack_verdict, NO, INVALID_ARGUMENT, "marlin_repack: spec must be given")
 ROW(ptxgen_marlin_repack_verdict, ZEROS, UNSUPPORTED,
-    "marlin: K = 0 is not between 1 and 2147483647")
+    "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_repack_verdict, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_row_order, NO, INVALID_ARGUMENT,
     "marlin_repack: spec, g_idx and order must be given")
-ROW(ptxgen_marlin_row_order, ZEROS, UNSUPPORTED, "marlin: K = 0 is not between 1 and 2147483647")
+ROW(ptxgen_marlin_row_order, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_row_order, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_unpack, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
-ROW(ptxgen_marlin_unpack, ZEROS, UNSUPPORTED, "marlin: K = 0 is not between 1 and 2147483647")
+ROW(ptxgen_marlin_unpack, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_unpack, ONES, UNSUPPORTED,
-    "marlin: K = 4294967295 is not between 1 and 2147483647")
+    "marlin: K = 4294967295 is above 2147483647")
 ROW(ptxgen_marlin_use_tile, ANY, INVALID_ARGUMENT,
     "marlin: a plan that was made, and a tile, must be given")
 ROW(ptxgen_marlin_workspace_bytes, ANY, INVALID_ARGUMENT,
@@ -218,19 +220,17 @@ ROW(ptxgen_sparse24_load, ANY, INVALID_ARGUMENT,
     "sparse24: driver, a plan that was made, and kernel must be given")
 ROW(ptxgen_sparse24_make_plan, NO, INVALID_ARGUMENT,
     "sparse24: spec, target and plan must be given")
-ROW(ptxgen_sparse24_make_plan, ZEROS, UNSUPPORTED,
-    "sparse24: N = 0 is not between 1 and 2147483647")
+ROW(ptxgen_sparse24_make_plan, ZEROS, TARGET,
+    "sm_0 is not a target that ptxgen knows: it knows sm_80, 86, 87, 88, 89, 90, 100, 101, 103, "
+    "110, 120, 121")
 ROW(ptxgen_sparse24_make_plan, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_metadata_bytes, NO, INVALID_ARGUMENT, "shape is NULL")
 ROW(ptxgen_sparse24_metadata_bytes, ONES, INVALID_ARGUMENT, "-1 is no element type of a 2:4 weight")
 ROW(ptxgen_sparse24_pack, NO, INVALID_ARGUMENT, "sparse24: spec is NULL")
-ROW(ptxgen_sparse24_pack, ZEROS, UNSUPPORTED, "sparse24: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_sparse24_pack, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_packed_bytes, NO, INVALID_ARGUMENT, "sparse24: spec is NULL")
-ROW(ptxgen_sparse24_packed_bytes, ZEROS, UNSUPPORTED,
-    "sparse24: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_sparse24_packed_bytes, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_prune, NO, INVALID_ARGUMENT, "shape is NULL")
@@ -241,8 +241,6 @@ ROW(ptxgen_sparse24_reference_spread, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, operands, y and bound must be given")
 ROW(ptxgen_sparse24_repack, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
 ROW(ptxgen_sparse24_repack_verdict, NO, INVALID_ARGUMENT, "sparse24: spec is NULL")
-ROW(ptxgen_sparse24_repack_verdict, ZEROS, UNSUPPORTED,
-    "sparse24: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_sparse24_repack_verdict, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_use_tile, ANY, INVALID_ARGUMENT,
@@ -293,10 +291,11 @@ ROW(ptxgen_w8a8_launch, ANY, INVALID_ARGUMENT, "w8a8: kernel and args must be gi
 ROW(ptxgen_w8a8_load, ANY, INVALID_ARGUMENT,
     "w8a8: driver, a plan that was made, and kernel must be given")
 ROW(ptxgen_w8a8_make_plan, NO, INVALID_ARGUMENT, "w8a8: spec, target and plan must be given")
-ROW(ptxgen_w8a8_make_plan, ZEROS, UNSUPPORTED,
-    "w8a8: K = 0 and N = 0; both must be positive, N below 2^31")
+ROW(ptxgen_w8a8_make_plan, ZEROS, TARGET,
+    "sm_0 is not a target that ptxgen knows: it knows sm_80, 86, 87, 88, 89, 90, 100, 101, 103, "
+    "110, 120, 121")
 ROW(ptxgen_w8a8_make_plan, ONES, UNSUPPORTED,
-    "w8a8: K = 4294967295 and N = 4294967295; both must be positive, N below 2^31")
+    "w8a8: N = 4294967295 is above 2147483647")
 ROW(ptxgen_w8a8_pack, NO, INVALID_ARGUMENT, "w8a8: an array of codes is NULL")
 ROW(ptxgen_w8a8_quantise, ANY, INVALID_ARGUMENT, "w8a8: weights, codes and scales must be given")
 ROW(ptxgen_w8a8_reference, ANY, INVALID_ARGUMENT,

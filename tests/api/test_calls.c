@@ -112,7 +112,10 @@ static const struct exception {
     {"ptxgen_sparse24_decompress", {false, true, false}},
     {"ptxgen_sparse24_dense_bytes", {false, true, false}},
     {"ptxgen_sparse24_metadata_bytes", {false, true, false}},
+    {"ptxgen_sparse24_pack", {false, true, false}},
+    {"ptxgen_sparse24_packed_bytes", {false, true, false}},
     {"ptxgen_sparse24_prune", {false, true, false}},
+    {"ptxgen_sparse24_repack_verdict", {false, true, false}},
     {"ptxgen_sparse24_validate", {false, true, false}},
     {"ptxgen_tuning_load", {false, true, true}}, /* nothing, for a device of any name */
     {"ptxgen_w8a8_pack", {false, true, false}},

@@ -41,7 +41,7 @@ static const struct family {
      offsetof(ptxgen_rmsnorm_q4k_spec, x_type), offsetof(ptxgen_rmsnorm_q4k_spec, bias)},
 };
 
-enum mistake { NO_MISTAKE, NO_K, NO_TYPE, NO_FLAG, MISTAKES };
+enum mistake { NO_MISTAKE, HUGE_K, NO_TYPE, NO_FLAG, MISTAKES };
 static const ptxgen_status statuses[MISTAKES] = {PTXGEN_OK, PTXGEN_ERROR_UNSUPPORTED,
                                                  PTXGEN_ERROR_INVALID_ARGUMENT,
                                                  PTXGEN_ERROR_INVALID_ARGUMENT};
@@ -57,8 +57,8 @@ static void a_mistake_has_one_status_whatever_the_family(void **state)
             void *plan = malloc(family->plan_bytes);
             ptxgen_error err = {0};
             memcpy(spec, families[f].spec, family->spec_bytes);
-            if (mistake == NO_K)
-                memset(spec + families[f].k, 0, sizeof(uint32_t));
+            if (mistake == HUGE_K)
+                memset(spec + families[f].k, 0xFF, sizeof(uint32_t));
             if (mistake == NO_TYPE)
                 spec[families[f].type] = 77;
             if (mistake == NO_FLAG)

@@ -145,9 +145,10 @@ TEST_OF_SUBJECTS(buffers_that_are_too_short_are_refused_with_what_they_must_hold
         uint64_t *size = word_at(l, a->size), kept = *size;
         unsigned long long given = *size = a->bytes - 1, bytes = a->bytes;
         if (a->is_workspace)
-            assert_launch_refused(l, PTXGEN_ERROR_INVALID_ARGUMENT,
-                                  "%s: a workspace of %llu bytes is below the %llu that m = %d needs",
-                                  l->family, given, bytes, p->of->m);
+            assert_launch_refused(
+                l, PTXGEN_ERROR_INVALID_ARGUMENT,
+                "%s: a workspace of %llu bytes is below the %llu that m = %d needs", l->family,
+                given, bytes, p->of->m);
         else if (a->stride)
             assert_launch_refused(
                 l, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -228,7 +229,8 @@ static void dispatch_loads_a_spec_once(void **state)
     for (int i = 0; i < SUBJECTS; i++)
         for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
             const struct harness *h = subjects[i].harness;
-            const uint64_t no_spec[32] = {0};
+            uint64_t no_spec[32];
+            memset(no_spec, 0xFF, sizeof no_spec);
             void *first, *second;
             if (families[f].harness != h)
                 continue;

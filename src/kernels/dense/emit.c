@@ -18,6 +18,8 @@
  */
 #include "emit.h"
 
+#include "../gemm/empty.h"
+
 #include "../gemm/wgmma.h"
 
 void dense_load_params(struct dense_product *q)
@@ -289,6 +291,17 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
     if (!dense_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: a plan that was made, and a module, must be given");
+    const ptxgen_dense_spec *s = &plan->spec;
+    if (gemm_is_empty(&dense_planner, plan)) {
+        const struct gemm_empty empty = {.n = s->n,
+                                         .type = (ptxgen_element)s->type,
+                                         .bias_type = (ptxgen_element)s->type,
+                                         .activation = (ptxgen_activation)s->activation,
+                                         .bias = s->bias,
+                                         .residual = s->residual};
+        gemm_emit_empty(module, "dense_empty", &empty);
+        return ptx_module_status(module, err);
+    }
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);

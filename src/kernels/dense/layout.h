@@ -135,7 +135,8 @@ extern const struct gemm_planner dense_planner;
 static inline bool dense_is_plan(const void *plan)
 {
     const ptxgen_dense_plan *p = plan;
-    return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_DENSE_VARIANTS);
+    return p && plan_is_made(&p->target, !p->spec.k || !p->spec.n, p->variant_count,
+                             PTXGEN_DENSE_VARIANTS);
 }
 
 #endif

@@ -18,12 +18,12 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
         return ptxgen_fail(err, plan_refuses_enumerator(s->type <= PTXGEN_F64),
                            "dense: the type %u is none of PTXGEN_F32, _F16 and _BF16", s->type);
     uint32_t most_k = INT32_MAX / dense_element(s) - 15;
-    if (!s->n || s->n > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: N = %u is not between 1 and %d",
-                           s->n, INT32_MAX);
-    if (!s->k || s->k > most_k)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: K = %u is not between 1 and %u",
-                           s->k, most_k);
+    if (s->n > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: N = %u is above %d", s->n,
+                           INT32_MAX);
+    if (s->k > most_k)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: K = %u is above %u", s->k,
+                           most_k);
     if (s->activation > PTXGEN_ACTIVATION_RELU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %u is not an activation",
                            s->activation);

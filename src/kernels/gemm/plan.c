@@ -31,6 +31,16 @@ static void put_variant(const struct gemm_planner *p, void *plan, uint32_t at,
     memcpy((char *)plan + p->variant_count, &count, sizeof count);
 }
 
+bool gemm_is_empty(const struct gemm_planner *p, const void *plan)
+{
+    return !number_at(plan, p->k) || !number_at(plan, p->n);
+}
+
+bool gemm_is_nothing(const struct gemm_planner *p, const void *plan)
+{
+    return !number_at(plan, p->n);
+}
+
 /* Whether the plan has a variant for the most tokens; one without variants has another plan. */
 static bool serves_all(const struct gemm_planner *p, const void *plan)
 {
@@ -53,6 +63,8 @@ ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,
     memset(plan, 0, p->plan_bytes);
     memcpy(plan, spec, p->spec_bytes);
     memcpy((char *)plan + p->target, target, sizeof *target);
+    if (gemm_is_empty(p, plan))
+        return PTXGEN_OK;
     status = p->choose_tiles(plan, err);
     if (status == PTXGEN_OK && !serves_all(p, plan)) {
         memset(plan, 0, p->plan_bytes);
@@ -172,6 +184,10 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
     if (!p->is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a plan that was made, and a tile, must be given", p->family);
+    if (gemm_is_empty(p, plan))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: K = %u and N = %u; a plan without products has no tiles", p->family,
+                           number_at(plan, p->k), number_at(plan, p->n));
     enum { MOST_STAGES = 16 };
     ptxgen_tile t = *tile;
     uint32_t most = t.kind <= p->most_kind ? p->most_stages[t.kind] : 0;
@@ -299,6 +315,12 @@ ptxgen_status gemm_ctas(const struct gemm_planner *p, const void *plan, uint64_t
                            "%s: a plan that was made, and ctas, must be given", p->family);
     const ptxgen_tile *tile;
     struct gemm_launch launch = {.grid = 0};
+    if (gemm_is_empty(p, plan)) {
+        if (m && !is_served(p, plan, m))
+            return gemm_refuse_m(p, plan, m, err);
+        *ctas = gemm_is_nothing(p, plan) ? 0 : (uint32_t)m; /* one for each token */
+        return PTXGEN_OK;
+    }
     ptxgen_status status = m ? gemm_find_launch(p, plan, m, &tile, &launch, err) : PTXGEN_OK;
     *ctas = launch.grid;
     return status;
@@ -321,6 +343,10 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
         p->describe(plan, tile, m, text, size);
     else if (!p->is_plan(plan) || !m)
         plan_explains_none(p->is_plan(plan), m, false, 0, text, size);
+    else if (is_served(p, plan, m) && gemm_is_nothing(p, plan))
+        snprintf(text, size, "no launch: N is 0");
+    else if (is_served(p, plan, m) && gemm_is_empty(p, plan))
+        snprintf(text, size, "one launch: K is 0, so outputs are made of bias and residual alone");
     else if (is_served(p, plan, m))
         snprintf(text, size, "no launch: no variant serves %llu tokens", (unsigned long long)m);
     else if (p->min_m)

@@ -5,6 +5,8 @@
  *     candidates ─▶ those that spec and target can have ─▶ as many stages as fit ─▶ the cheapest
  *     M ─▶ the variant that is the cheapest for it ─▶ its tiles ─▶ their division among CTAs
  *
+ * A plan whose K or N is 0 is empty: it has no variants, and one entry (empty.h).
+ *
  * A family describes itself in a const struct gemm_planner: what a tile needs, what it costs, and
  * how its launches are divided. Its plan begins with its spec and ends with its variants and what
  * goes with them. The functions here get a planner and a plan of that family.
@@ -134,6 +136,10 @@ bool gemm_add_cheapest(const struct gemm_planner *p, void *plan, const struct ge
 ptxgen_status gemm_check_warps(const char *family, const ptxgen_tile *tile, ptxgen_error *err);
 
 /* ---- launches ---- */
+
+bool gemm_is_empty(const struct gemm_planner *p, const void *plan);
+/* Whether launches of any m tokens do nothing: N is 0. */
+bool gemm_is_nothing(const struct gemm_planner *p, const void *plan);
 
 /* The refusal of a number of tokens that the plan does not serve. */
 ptxgen_status gemm_refuse_m(const struct gemm_planner *p, const void *plan, uint64_t m,

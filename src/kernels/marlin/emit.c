@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module: its entries, each by the kind of its tile, and what entries of mma.sync share. */
+#include "../gemm/empty.h"
 #include "bulk.h"
 
 /* ---- parameters ---- */
@@ -104,6 +105,18 @@ ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t varian
     if (!marlin_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a plan that was made, and a module, must be given");
+    const ptxgen_marlin_spec *s = &plan->spec;
+    if (gemm_is_empty(&marlin_planner, plan)) {
+        const struct gemm_empty empty = {.n = s->n,
+                                         .type = (ptxgen_element)s->type,
+                                         .bias_type = (ptxgen_element)s->type,
+                                         .activation = (ptxgen_activation)s->activation,
+                                         .bias = s->bias,
+                                         .residual = s->residual,
+                                         .pairs = marlin_gated(s)};
+        gemm_emit_empty(module, "marlin_empty", &empty);
+        return ptx_module_status(module, err);
+    }
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);

@@ -98,7 +98,7 @@ static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
 {
     uint32_t rows = marlin_scale_rows(s);
     if (!rows)
-        return 1;
+        return s->k > 0;
     return rows < MARLIN_STEP ? marlin_steps(s) * (MARLIN_STEP / rows) : s->k / rows;
 }
 
@@ -233,7 +233,9 @@ void marlin_describe(const void *plan, const ptxgen_tile *tile, uint64_t m, char
 static inline bool marlin_is_plan(const void *plan)
 {
     const ptxgen_marlin_plan *p = plan;
-    return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_MARLIN_VARIANTS) &&
+    return p &&
+           plan_is_made(&p->target, !p->spec.k || !p->spec.n, p->variant_count,
+                        PTXGEN_MARLIN_VARIANTS) &&
            p->tuned_count <= PTXGEN_TUNED_RANGES;
 }
 

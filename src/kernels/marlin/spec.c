@@ -10,10 +10,9 @@ static ptxgen_status check_sizes(const ptxgen_marlin_spec *s, ptxgen_error *err)
         uint32_t size, multiple;
     } sizes[] = {{"K", s->k, 16}, {"N", s->n, 8}};
     for (int i = 0; i < 2; i++) {
-        if (sizes[i].size == 0 || sizes[i].size > INT32_MAX)
-            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "marlin: %s = %u is not between 1 and %d", sizes[i].name,
-                               sizes[i].size, INT32_MAX);
+        if (sizes[i].size > INT32_MAX)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: %s = %u is above %d",
+                               sizes[i].name, sizes[i].size, INT32_MAX);
         if (sizes[i].size % sizes[i].multiple)
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                                "marlin: %s = %u is not a multiple of %u", sizes[i].name,

@@ -18,6 +18,7 @@
  * to the finished sums. All sums have a fixed order, K within a warp and then the warps along K, so
  * equal inputs give equal bits. docs/notes/rmsnorm_q4k.md has the measurements.
  */
+#include "../gemm/empty.h"
 #include "emit.h"
 
 /* ---- parameters and thread indices ---- */
@@ -481,6 +482,8 @@ ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan, uint3
     if (!rmsnorm_q4k_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: a plan that was made, and a module, must be given");
+    if (!plan->variant_count)
+        gemm_emit_empty(module, "rmsnorm_q4k_empty", &(const struct gemm_empty){.n = 0});
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);

@@ -137,7 +137,7 @@ static inline bool rmsnorm_q4k_is_plan(const void *plan)
 {
     const ptxgen_rmsnorm_q4k_plan *p = plan;
     enum { VARIANTS = sizeof p->variants / sizeof *p->variants };
-    return p && plan_is_made(p->spec.k, p->variant_count, VARIANTS);
+    return p && plan_is_made(&p->target, !p->spec.n[0], p->variant_count, VARIANTS);
 }
 
 /* The sentence for an m that no variant serves. */

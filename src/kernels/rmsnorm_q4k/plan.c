@@ -23,10 +23,9 @@ static ptxgen_status check_shape(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error 
         if (s->n[i] > MAX_N)
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "rmsnorm_q4k: N[%d] = %u is above %d",
                                i, s->n[i], MAX_N);
-    if (!s->n[0] || (s->n[2] && !s->n[1]))
+    if ((s->n[1] && !s->n[0]) || (s->n[2] && !s->n[1]))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "rmsnorm_q4k: N = %u, %u, %u; the matrices must be given in order and "
-                           "the first must have features",
+                           "rmsnorm_q4k: N = %u, %u, %u; the matrices must be given in order",
                            s->n[0], s->n[1], s->n[2]);
     if (s->max_m > PTXGEN_RMSNORM_Q4K_MAX_M)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "rmsnorm_q4k: max_m = %u is above 8",
@@ -51,6 +50,10 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
     if (s->residual_out && !s->residual)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: residual_out without residual would only copy x");
+    if (s->residual_out && !s->n[0])
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: N = 0 launches nothing, and residual_out would not be "
+                           "written");
     if (s->epilogue == PTXGEN_EPILOGUE_SWIGLU && (s->n[0] != s->n[1] || s->n[2]))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: SwiGLU needs two matrices of equal N, not N = %u, %u, %u",
@@ -215,7 +218,7 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
     plan->target = *target;
     uint32_t most = most_of(spec);
     const uint32_t capacities[] = {1, most == 2 ? 2 : 4, 8};
-    for (int i = 0; i < 3 && (!i || capacities[i - 1] < most); i++)
+    for (int i = 0; spec->n[0] && i < 3 && (!i || capacities[i - 1] < most); i++)
         if (!choose_tiles(plan, capacities[i], &plan->variants[plan->variant_count++]))
             return ptxgen_fail(
                 err, PTXGEN_ERROR_UNSUPPORTED,
@@ -251,7 +254,7 @@ ptxgen_status ptxgen_rmsnorm_q4k_ctas(const ptxgen_rmsnorm_q4k_plan *plan, uint6
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: a plan that was made, and ctas, must be given");
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
-    if (m && !v)
+    if (m && !v && (plan->spec.n[0] || m > most_of(&plan->spec)))
         return rmsnorm_q4k_refuse_m(plan, m, err);
     *ctas = v ? v->grid : 0;
     return PTXGEN_OK;
@@ -262,7 +265,9 @@ void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
 {
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
     bool made = rmsnorm_q4k_is_plan(plan);
-    if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
+    if (made && m && m <= most_of(&plan->spec) && !plan->spec.n[0])
+        snprintf(text, size, "no launch: N is 0");
+    else if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
         snprintf(text, size,
                  "one launch: %u CTAs of %u x %u warps along N and K take tiles of %u features "
                  "for the %u tokens (at most %u), in %u stages",

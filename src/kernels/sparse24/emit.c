@@ -23,6 +23,8 @@
  * each other's sums in shared memory, which is faster than a fix-up through the L2.
  */
 #include "emit.h"
+
+#include "../gemm/empty.h"
 #include "inflate.h"
 #include "repack.h"
 
@@ -217,6 +219,17 @@ ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t va
     if (!sparse24_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: a plan that was made, and a module, must be given");
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    if (gemm_is_empty(&sparse24_planner, plan)) {
+        const struct gemm_empty empty = {.n = s->n,
+                                         .type = (ptxgen_element)s->y_type,
+                                         .bias_type = (ptxgen_element)s->y_type,
+                                         .activation = (ptxgen_activation)s->activation,
+                                         .bias = s->bias,
+                                         .residual = s->residual};
+        gemm_emit_empty(module, "sparse24_empty", &empty);
+        return ptx_module_status(module, err);
+    }
     if (sparse24_tier(&plan->spec) == 1) {
         ptxgen_status status = ptxgen_dense_emit(&plan->dense, variants, module, err);
         if (status == PTXGEN_OK)

@@ -177,9 +177,10 @@ static inline bool sparse24_is_plan(const void *plan)
     const ptxgen_sparse24_plan *p = plan;
     if (!p || p->spec.tier > 2)
         return false;
-    return sparse24_tier(&p->spec) == 1
-               ? plan_is_made(p->spec.k, p->dense.variant_count, PTXGEN_DENSE_VARIANTS)
-               : plan_is_made(p->spec.k, p->variant_count, PTXGEN_SPARSE24_VARIANTS);
+    bool is_empty = !p->spec.k || !p->spec.n, inflates = sparse24_tier(&p->spec) == 1;
+    return inflates
+               ? plan_is_made(&p->target, is_empty, p->dense.variant_count, PTXGEN_DENSE_VARIANTS)
+               : plan_is_made(&p->target, is_empty, p->variant_count, PTXGEN_SPARSE24_VARIANTS);
 }
 
 #endif

@@ -20,10 +20,9 @@ static ptxgen_status check_sizes(const ptxgen_sparse24_spec *s, ptxgen_error *er
         uint32_t size;
     } sizes[] = {{"N", s->n}, {"K", s->k}};
     for (int i = 0; i < 2; i++)
-        if (sizes[i].size == 0 || sizes[i].size > INT32_MAX)
-            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "sparse24: %s = %u is not between 1 and %d", sizes[i].name,
-                               sizes[i].size, INT32_MAX);
+        if (sizes[i].size > INT32_MAX)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: %s = %u is above %d",
+                               sizes[i].name, sizes[i].size, INT32_MAX);
     if (s->k % 8)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: K = %u is not a multiple of 8, as 2:4 metadata needs", s->k);
@@ -392,11 +391,16 @@ const struct gemm_planner sparse24_planner = {
 };
 GEMM_PLANS(sparse24, sparse24_planner)
 
+/* Whether launches are dense's, behind one that inflates w. */
+static bool has_dense_plan(const ptxgen_sparse24_plan *plan)
+{
+    return sparse24_is_plan(plan) && plan->dense.variant_count > 0;
+}
+
 ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m, uint32_t *ctas,
                                    ptxgen_error *err)
 {
-    bool dense = sparse24_is_plan(plan) && ctas && sparse24_tier(&plan->spec) == 1;
-    if (!dense)
+    if (!ctas || !has_dense_plan(plan))
         return gemm_ctas(&sparse24_planner, plan, m, ctas, err);
     *ctas = 0;
     if (m && !ptxgen_dense_choose(&plan->dense, m))
@@ -406,7 +410,7 @@ ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
 
 void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text, size_t size)
 {
-    if (!sparse24_is_plan(plan) || sparse24_tier(&plan->spec) != 1) {
+    if (!has_dense_plan(plan)) {
         gemm_explain(&sparse24_planner, plan, m, text, size);
         return;
     }

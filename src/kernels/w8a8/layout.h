@@ -379,7 +379,8 @@ extern const struct gemm_planner w8a8_planner;
 static inline bool w8a8_is_plan(const void *plan)
 {
     const ptxgen_w8a8_plan *p = plan;
-    return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_W8A8_VARIANTS);
+    return p && plan_is_made(&p->target, !p->spec.k || !p->spec.n, p->variant_count,
+                             PTXGEN_W8A8_VARIANTS);
 }
 
 #endif

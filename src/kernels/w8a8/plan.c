@@ -27,10 +27,9 @@ ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
 static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = spec;
-    if (!s->k || !s->n || s->n > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: K = %u and N = %u; both must be positive, N below 2^31", s->k,
-                           s->n);
+    if (s->n > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "w8a8: N = %u is above %d", s->n,
+                           INT32_MAX);
     if (s->max_m && s->min_m > s->max_m)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: min_m = %u is above max_m = %u", s->min_m, s->max_m);

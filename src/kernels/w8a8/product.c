@@ -19,6 +19,8 @@
  */
 #include "emit.h"
 
+#include "../gemm/empty.h"
+
 #include "../gemm/wgmma.h"
 
 /* ---- parameters ---- */
@@ -451,6 +453,15 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (!w8a8_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a plan that was made, and a module, must be given");
+    const ptxgen_w8a8_spec *s = &plan->spec;
+    if (gemm_is_empty(&w8a8_planner, plan)) {
+        const struct gemm_empty empty = {.n = s->n,
+                                         .type = (ptxgen_element)s->y_type,
+                                         .bias_type = ptxgen_w8a8_work_type(s),
+                                         .bias = s->bias};
+        gemm_emit_empty(module, "w8a8_empty", &empty);
+        return ptx_module_status(module, err);
+    }
     const struct w8a8_entries before = w8a8_entries(plan, variants);
     if (before.quantises)
         w8a8_emit_quantise(plan, before.prefetches, module);

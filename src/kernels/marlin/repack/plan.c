@@ -89,6 +89,10 @@ static ptxgen_status check_spec(const ptxgen_marlin_repack_spec *spec, ptxgen_er
 {
     const ptxgen_marlin_spec product = marlin_repack_product(spec);
     ptxgen_status status = marlin_check_spec(&product, err);
+    if (status == PTXGEN_OK && (!product.k || !product.n))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "marlin_repack: K = %u and N = %u; there is nothing to pack", product.k,
+                           product.n);
     return status == PTXGEN_OK ? check_format(spec, err) : status;
 }
 
