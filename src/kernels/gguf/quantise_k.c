@@ -10,8 +10,6 @@
  */
 #include "block.h"
 
-#include "../half.h"
-
 #include <math.h>
 #include <string.h>
 
