@@ -107,11 +107,11 @@ static struct launch_entry inflate(const ptxgen_sparse24_plan *plan, const struc
     uint64_t ctas = (sparse24_inflate_chunks(&plan->spec) + CTA_CHUNKS - 1) / CTA_CHUNKS;
     return (struct launch_entry){.index = plan->dense.variant_count + 1,
                                  .shape = launch_line(ctas, SPARSE24_INFLATE_THREADS, 0, 1),
-                                 .params = SPARSE24_INFLATE_METADATA + plan->spec.plain,
-                                 .wide = SPARSE24_INFLATE_METADATA + plan->spec.plain,
+                                 .params = SPARSE24_INFLATE_PARAMS,
+                                 .wide = SPARSE24_INFLATE_PARAMS,
                                  .values = {[SPARSE24_INFLATE_VALUES] = w->values,
-                                            [SPARSE24_INFLATE_DENSE] = dense,
-                                            [SPARSE24_INFLATE_METADATA] = w->metadata}};
+                                            [SPARSE24_INFLATE_METADATA] = w->metadata,
+                                            [SPARSE24_INFLATE_DENSE] = dense}};
 }
 
 static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
@@ -143,42 +143,46 @@ static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxge
     return status;
 }
 
-static ptxgen_status check_inflation(const ptxgen_sparse24_plan *plan,
-                                     const ptxgen_sparse24_inflate_args *a, ptxgen_error *err)
+/* Enqueues an entry that prepares a weight alone, if its arrays are right and it has elements. */
+static ptxgen_status prepare(const ptxgen_sparse24 *q, struct launch_array *arrays, size_t count,
+                             const struct launch_entry *entry, ptxgen_cu_stream stream,
+                             ptxgen_error *err)
 {
-    size_t packed_bytes;
-    if (!is_inflated(plan))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: only kernels of tier 1 inflate");
-    ptxgen_status status = ptxgen_sparse24_packed_bytes(&plan->spec, &packed_bytes, err);
-    if (status != PTXGEN_OK)
+    const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
+    const struct launch_list one = {.count = 1, .entries = {*entry}};
+    ptxgen_status status = launch_check_arrays("sparse24", arrays, count, err);
+    if (status != PTXGEN_OK || gemm_is_empty(&sparse24_planner, ptxgen_loaded_plan(loaded)))
         return status;
-    const ptxgen_sparse24_spec *s = &plan->spec;
-    const bool plain = is_plain(s, a->packed);
-    const uint64_t dense_bytes = sparse24_dense_weight_bytes(s);
-    struct launch_array all[] = {
-        OPERAND_BYTES(a, packed, !plain, INPUT, CHUNK, packed_bytes),
-        OPERAND_BYTES(a, values, plain, INPUT, CHUNK, values_bytes(s)),
-        OPERAND_BYTES(a, metadata, plain, INPUT, METADATA, metadata_bytes(s)),
-        OPERAND_BYTES(a, dense, true, OUTPUT, CHUNK, dense_bytes)};
-    return launch_check_arrays("sparse24", all, sizeof all / sizeof *all, err);
+    return launch_list_run(loaded, &one, stream, err);
 }
 
 ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q,
                                       const ptxgen_sparse24_inflate_args *args,
                                       ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    if (!q || !args)
+    const ptxgen_sparse24_inflate_args *a = args;
+    size_t packed_bytes;
+    if (!q || !a)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: kernel and args must be given");
-    const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
-    const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
-    ptxgen_status status = check_inflation(plan, args, err);
-    if (status != PTXGEN_OK || gemm_is_empty(&sparse24_planner, plan))
+    const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan((const ptxgen_loaded *)q);
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    if (!is_inflated(plan))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: only kernels of tier 1 inflate");
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed_bytes, err);
+    if (status != PTXGEN_OK)
         return status;
-    const struct weight w = weight_of(&plan->spec, args->packed, args->values, args->metadata);
-    const struct launch_list one = {.count = 1, .entries = {inflate(plan, &w, args->dense)}};
-    return launch_list_run(loaded, &one, stream, err);
+    const bool plain = is_plain(s, a->packed);
+    const uint64_t dense_bytes = sparse24_dense_weight_bytes(s);
+    const struct weight w = weight_of(s, a->packed, a->values, a->metadata);
+    const struct launch_entry entry = inflate(plan, &w, a->dense);
+    struct launch_array arrays[] = {
+        OPERAND_BYTES(a, packed, !plain, INPUT, CHUNK, packed_bytes),
+        OPERAND_BYTES(a, values, plain, INPUT, CHUNK, values_bytes(s)),
+        OPERAND_BYTES(a, metadata, plain, INPUT, METADATA, metadata_bytes(s)),
+        OPERAND_BYTES(a, dense, true, OUTPUT, CHUNK, dense_bytes)};
+    return prepare(q, arrays, sizeof arrays / sizeof *arrays, &entry, stream, err);
 }
 
 /* ---- tier 2 ---- */
@@ -216,8 +220,7 @@ ptxgen_status ptxgen_sparse24_repack(const ptxgen_sparse24 *q,
     if (!q || !a)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: kernel and args must be given");
-    const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
-    const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
+    const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan((const ptxgen_loaded *)q);
     const ptxgen_sparse24_spec *s = &plan->spec;
     if (!s->plain || is_inflated(plan))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -225,17 +228,13 @@ ptxgen_status ptxgen_sparse24_repack(const ptxgen_sparse24 *q,
     ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed_bytes, err);
     if (status != PTXGEN_OK)
         return status;
-    struct launch_array all[] = {
+    const struct launch_entry entry = repack(plan, a->values, a->metadata, a->packed, a->refused);
+    struct launch_array arrays[] = {
         OPERAND_BYTES(a, values, true, INPUT, CHUNK, values_bytes(s)),
         OPERAND_BYTES(a, metadata, true, INPUT, METADATA, metadata_bytes(s)),
         OPERAND_BYTES(a, packed, true, OUTPUT, CHUNK, packed_bytes),
         OPERAND_BYTES(a, refused, a->refused != 0, OUTPUT, REFUSED, REFUSED)};
-    status = launch_check_arrays("sparse24", all, sizeof all / sizeof *all, err);
-    if (status != PTXGEN_OK || gemm_is_empty(&sparse24_planner, plan))
-        return status;
-    const struct launch_list one = {
-        .count = 1, .entries = {repack(plan, a->values, a->metadata, a->packed, a->refused)}};
-    return launch_list_run(loaded, &one, stream, err);
+    return prepare(q, arrays, sizeof arrays / sizeof *arrays, &entry, stream, err);
 }
 
 static ptxgen_status list_product(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,

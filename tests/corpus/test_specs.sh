@@ -24,7 +24,7 @@ for family in $families; do
     options=$("$ptxgen" emit "$family" --help | sed -n '/The kernel:/,$s/^      --\([a-z0-9-]*\).*/\1/p')
     [ -n "$options" ] || wrong "$family names no options"
     for option in $options; do
-        case $option in inflate | usage) continue ;; esac # of bench; of all commands
+        case $option in inflate | repack | usage) continue ;; esac # of bench; of all commands
         grep -q "^$family .*--$option " "$specs" || wrong "no $family with --$option"
     done
 done

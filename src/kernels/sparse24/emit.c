@@ -1,26 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse24 kernel, yᵀ = w·xᵀ: 16 features of w are the rows of mma.sp's operand A, which is the
- * sparse one, 8 tokens of x the columns of its B. A persistent CTA a multiprocessor, wn × wm × wk
- * warps, walks through its share of the tiles (gemm/walk.h). In a stage of the pipeline each
- * warp copies 32 features by 128 of K of w, and all share the tokens of x that go with them:
- *
- *              K: stages ──▶                  warps wn × wm × wk = 2 × 1 × 2
- *            ┌─────────┬─────────┬───
- *    N:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of w: 4608 bytes in 16 bits, 2560 of s8
- *    32·wn   ├────┼────┼────┼────┼───
- *            │ w1 │ w3 │ w1 │ w3 │ …
- *            └─────────┴─────────┴───
- *    x:      [tile_m tokens] × 128·wk of K a stage
- *
- * With many tokens two warps along M share 64 features, and each has half of the tokens: 64 × 64
- * products of a warp read 2/3 of the shared memory that 32 × 128 products read.
- *
- * A weight and its metadata are read from memory once, by the lane that multiplies them: 9/16 of
- * the bytes of dense weights, or 5/8 for s8. The pipeline goes on across the ends of tiles.
- *
- * Instead of dividing tiles among CTAs, the two CTAs of a cluster may each have half of K, and read
- * each other's sums in shared memory, which is faster than a fix-up through the L2.
+ * What the entries of sparse24 have in common, whose ways to multiply are in mma.c and wgmma.c: yᵀ
+ * = w·xᵀ, where 16 features of w are the rows of mma.sp's operand A, the sparse one.
  */
 #include "emit.h"
 
@@ -85,121 +66,119 @@ ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage)
     return ptx_mad_lo_u32(q->g.k, q->g.rank, U32(q->g.division.stages), stage);
 }
 
-/* ---- the pipeline's copies ---- */
-
-static void locate(void *user, const struct gemm_walk *w)
+void sparse24_clear(struct gemm *g, const struct gemm_part *part)
 {
-    struct sparse24_product *q = user;
-    ptx_kernel *k = q->g.k;
-    struct gemm_place place = sparse24_place_of(q, w->tile);
-    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    ptx_u32 stage = sparse24_stage_of(q, w->stage);
-    gemm_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->g.m, stage);
-    sparse24_weights_locate(q, place.n, stage);
+    struct sparse24_product *q = sparse24_of(g);
+    (void)part;
+    for (uint32_t t = 0; t < sparse24_warp_tiles(q->v); t++)
+        for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
+            gemm_new_registers(q->g.k, q->acc[t][j], 4);
 }
 
-static void issue(void *user, ptx_u32 slot)
+/* ---- the epilogue ---- */
+
+enum { FEW = 4 /* most columns of a chunk where registers are few */ };
+
+static ptx_f32 column_scale(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 scales, uint32_t i)
 {
-    struct sparse24_product *q = user;
-    sparse24_weights_issue(q, slot);
-    gemm_operand_issue(q->g.k, &q->x, slot);
+    if (!c->ragged)
+        return ptx_ld_global_nc_f32(k, scales, (int)(4 * i));
+    ptx_f32 scale = ptx_mov_f32(k, F32(0));
+    ptx_guarded(k, ptx_setp_gt_u32(k, c->left, U32(i)))
+        ptx_ld_global_nc_f32_to(k, scale, scales, (int)(4 * i));
+    return scale;
 }
 
-/*
- * Programmatic dependent launch: the weights of the first stages are prefetched into the L2 while
- * the kernel ahead still runs. Accesses to x, workspace and y wait for the end of that kernel.
- */
-static void wait_for_previous(struct sparse24_product *q)
+static void scale_s32(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums,
+                      ptx_f32 *v)
+{
+    const struct sparse24_product *q = user;
+    ptx_kernel *k = q->g.k;
+    ptx_u64 of_row = ptx_mad_wide_u32(k, at->row, U32(4), q->address[SPARSE24_X_SCALE]);
+    ptx_u64 of_columns = ptx_mad_wide_u32(k, at->column, U32(4), q->address[SPARSE24_W_SCALE]);
+    ptx_f32 row_scale = ptx_ld_global_nc_f32(k, of_row, 0);
+    for (uint32_t i = 0; i < at->chunk.width; i++) {
+        ptx_f32 sum = ptx_cvt_f32_s32(k, ptx_u32_as_s32(sums[i]));
+        ptx_f32 scaled = ptx_mul_f32(k, sum, row_scale);
+        v[i] = ptx_mul_f32(k, scaled, column_scale(k, &at->chunk, of_columns, i));
+    }
+}
+
+static void locate(void *user, ptx_u32 tile, struct gemm_epilogue *o)
+{
+    struct sparse24_product *q = user;
+    struct gemm_place place = sparse24_place_of(q, tile);
+    o->first_row = ptx_mul_lo_u32(q->g.k, place.m, U32(q->v->tile_m));
+    if (sparse24_exchanges(q->v)) {
+        uint32_t rows = sparse24_finished_rows(q->v);
+        ptx_u32 own = ptx_mad_lo_u32(q->g.k, q->g.rank, U32(rows), o->first_row);
+        o->first_row = ptx_min_u32(q->g.k, own, q->g.m);
+    }
+    o->first_column = ptx_mul_lo_u32(q->g.k, place.n, U32(q->v->tile_n));
+}
+
+ptx_u32 sparse24_accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
+{
+    const struct sparse24_product *q = from;
+    return q->acc[t][j][r];
+}
+
+void sparse24_output_begin(struct sparse24_product *q)
 {
     ptx_kernel *k = q->g.k;
-    if (!gemm_overlaps(&q->plan->target))
-        return;
-    ptx_section(k, "weights to the L2, while the kernel ahead ends");
-    ptx_griddepcontrol_launch_dependents(k);
-    struct gemm_walk walk = gemm_walk_begin(k, q->g.first, q->g.end);
-    gemm_walk_next(k, &q->g.division, &walk);
-    ptx_u32 stage = sparse24_stage_of(q, walk.stage);
-    struct gemm_place place = sparse24_place_of(q, walk.tile);
-    sparse24_weights_locate(q, place.n, stage);
-    sparse24_weights_prefetch(q, walk.stage, walk.stage_end);
-    ptx_griddepcontrol_wait(k);
+    const ptxgen_sparse24_spec *s = q->spec;
+    const ptxgen_tile *v = q->v;
+    bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
+    ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
+                                   U64(gemm_partials_offset(&q->plan->target, 1)));
+    q->output = (struct gemm_epilogue){
+        .g = &q->g,
+        .at = &q->g.at,
+        .type = (ptxgen_element)s->y_type,
+        .activation = (ptxgen_activation)s->activation,
+        .has_bias = s->bias,
+        .has_residual = s->residual,
+        .n = s->n,
+        .y = q->address[SPARSE24_Y],
+        .y_stride = q->address[SPARSE24_Y_STRIDE],
+        .bias = q->address[SPARSE24_BIAS],
+        .residual = q->address[SPARSE24_RESIDUAL],
+        .residual_stride = q->address[SPARSE24_RESIDUAL_STRIDE],
+        .flags = q->address[SPARSE24_WORKSPACE],
+        .sums = {.tile_m = sparse24_finished_rows(v),
+                 .tile_n = v->tile_n,
+                 .warp_m = sparse24_finished_rows(v) / v->wm,
+                 .warp_n = v->wm * v->warp_n,
+                 .warp_row = ptx_mul_lo_u32(k, q->along_m, U32(v->warp_m)),
+                 .wk = v->wk,
+                 .interleaved = gemm_is_wgmma(v),
+                 .alone = sparse24_warps_are_alone(v),
+                 .integer = integer,
+                 .ctas = exchanges ? 1 : v->cluster,
+                 .pass_m = v->pass_m,
+                 .staging = q->staging},
+        .exchange = exchanges ? &q->exchange : NULL,
+        .along = q->along_n,
+        .along_k = q->along_k,
+        .only = exchanges,
+        .most_width = sparse24_has_few_registers(v) ? FEW : 0,
+        .partials = {.threads = gemm_tile_threads(v),
+                     .fragments = exchanges ? 0 : sparse24_fragments(v)},
+        .first_partials = partials,
+        .acc = sparse24_accumulator,
+        .scale = integer ? scale_s32 : NULL,
+        .locate = locate,
+        .user = q,
+    };
+    gemm_epilogue_begin(&q->output);
 }
 
 /* ---- entries ---- */
 
-static void find_warp(struct sparse24_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    q->g.at = gemm_find_threads(k);
-    q->along_m = q->v->wm == 1 ? U32(0) : ptx_rem_u32(k, q->g.at.warp, U32(q->v->wm));
-    ptx_u32 rest = gemm_divide(k, q->g.at.warp, q->v->wm);
-    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, rest, q->v->wn);
-    q->along_n = q->v->wk == 1   ? rest
-                 : q->v->wn == 1 ? U32(0)
-                                 : ptx_rem_u32(k, rest, U32(q->v->wn));
-}
-
-static ptx_u64 in_bytes(ptx_kernel *k, ptx_u64 elements, uint32_t element)
-{
-    return element == 1 ? elements : ptx_shl_b64(k, elements, U32(element / 2));
-}
-
-static void begin(struct sparse24_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    sparse24_load_params(q);
-    find_warp(q);
-    q->x = (struct gemm_operand){.rows = q->v->tile_m,
-                                 .blocks = sparse24_x_blocks(q->spec, q->v),
-                                 .threads = gemm_tile_threads(q->v),
-                                 .row_bytes = (uint32_t)sparse24_x_bytes(q->spec),
-                                 .deep = true};
-    ptx_u64 pitch = in_bytes(k, q->address[SPARSE24_X_STRIDE], sparse24_element(q->spec));
-    gemm_operand_begin(k, &q->g.at, pitch, &q->x);
-    sparse24_weights_begin(q);
-    sparse24_operands_begin(q);
-}
-
-static void begin_cp_async(struct gemm *g)
-{
-    struct sparse24_product *q = sparse24_of(g);
-    const ptxgen_tile *v = q->v;
-    ptx_kernel *k = g->k;
-    begin(q);
-    sparse24_find_share(q);
-    g->pipeline = (struct gemm_pipeline){.stages = v->stages,
-                                         .stage_bytes = sparse24_stage_bytes(q->spec, v),
-                                         .division = &g->division,
-                                         .locate = locate,
-                                         .issue = issue,
-                                         .user = q};
-    wait_for_previous(q);
-    gemm_pipeline_begin(k, &g->pipeline, g->first, g->end);
-    q->staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
-}
-
-static void begin_consumer(struct gemm *g)
-{
-    sparse24_first_operands(sparse24_of(g), g->pipeline.read);
-}
-
-static void epilogue(struct gemm *g, struct gemm_part *part)
-{
-    struct sparse24_product *q = sparse24_of(g);
-    sparse24_output_begin(q);
-    gemm_epilogue(g, part);
-}
-
-static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
-                                             .begin_consumer = begin_consumer,
-                                             .clear = sparse24_clear,
-                                             .multiply = sparse24_multiply,
-                                             .epilogue = epilogue};
-
 static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_tile *v, ptx_module *module)
 {
     bool wgmma = gemm_is_wgmma(v);
-    struct sparse24_product q = {.g = {.ops = wgmma ? &sparse24_wgmma_ops : &cp_async_ops,
+    struct sparse24_product q = {.g = {.ops = wgmma ? &sparse24_wgmma_ops : &sparse24_mma_ops,
                                        .name = ptxgen_sparse24_entry(v),
                                        .consumers = gemm_tile_threads(v),
                                        .threads = gemm_cta_threads(v),

@@ -88,8 +88,6 @@ static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s, const
     return sparse24_stage_x_bytes(s, v) + sparse24_tile_strips(v) * v->wk * sparse24_block_bytes(s);
 }
 
-/* ---- emit.c ---- */
-
 void sparse24_load_params(struct sparse24_product *q);
 /* Sets the unit of the CTA, and the unit's stages. */
 void sparse24_find_share(struct sparse24_product *q);
@@ -98,55 +96,14 @@ struct gemm_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
 /* The number of the CTA's stage `stage` of a tile among all of the tile's stages along K. */
 ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage);
 
-/* ---- bulk.c ---- */
-
-/* Bytes of a strip in a stage of copies in bulk: a block for each warpgroup along K. */
-static inline uint32_t sparse24_strip_stage_bytes(const struct sparse24_product *q)
-{
-    return q->v->wk * sparse24_block_bytes(q->spec);
-}
-/*
- * Sets up the ring, by the warp that copies weights, which does not wait until others know of it.
- * The others wait at one place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for
- * divergence.
- */
-void sparse24_begin_ring(struct sparse24_product *q);
-void sparse24_produce(struct gemm *g);
-
-/* ---- wgmma.c ---- */
-
-extern const struct gemm_ops sparse24_wgmma_ops;
-
-/* ---- weights.c ---- */
-
-void sparse24_weights_begin(struct sparse24_product *q);
-/* Makes stage `stage` of the warp's features in tile `tile_n` the next one to be copied. */
-void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32 stage);
-/* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-void sparse24_weights_issue(struct sparse24_product *q, ptx_u32 slot);
-/* Prefetches the located weights of the first stages, before `stage_end`, into the L2. */
-void sparse24_weights_prefetch(struct sparse24_product *q, ptx_u32 stage, ptx_u32 stage_end);
-/* Loads the lane's operand A of tile t in mma step i, and its metadata word j. */
-void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
-                           ptx_u32 a[4]);
-void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j,
-                            ptx_u32 words[SPARSE24_WARP_TILES]);
-
-/* ---- multiply.c ---- */
-
-void sparse24_operands_begin(struct sparse24_product *q);
-/* Loads the operands of the first mma step of the stage at `slot`. */
-void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot);
-void sparse24_clear(struct gemm *g, const struct gemm_part *part); /* of both ways to multiply */
-/*
- * Adds the products of the stage in the read slot, and loads the first operands of the next stage.
- */
-void sparse24_multiply(struct gemm *g, const struct gemm_part *part);
-
-/* ---- output.c ---- */
-
+void sparse24_clear(struct gemm *g, const struct gemm_part *part);
 void sparse24_output_begin(struct sparse24_product *q);
 /* Register r of tile t and row group j of the accumulators. */
 ptx_u32 sparse24_accumulator(const void *product, uint32_t t, uint32_t j, uint32_t r);
+
+/* ---- the ways to multiply ---- */
+
+extern const struct gemm_ops sparse24_mma_ops;   /* mma.c */
+extern const struct gemm_ops sparse24_wgmma_ops; /* wgmma.c */
 
 #endif

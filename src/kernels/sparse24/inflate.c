@@ -79,16 +79,15 @@ void sparse24_emit_inflate(const ptxgen_sparse24_plan *plan, ptx_module *module)
     q->groups = 4 / q->element;
     ptx_kernel *k = q->k = ptx_kernel_begin(module, "sparse24_inflate");
     ptx_kernel_reqntid(k, SPARSE24_INFLATE_THREADS, 1, 1);
-    ptx_u64 first_value = ptx_param_u64(k, s->plain ? "values" : "packed");
+    ptx_u64 first_value = ptx_param_u64(k, "values");
+    ptx_u64 first_byte = ptx_param_u64(k, "metadata");
     ptx_u64 dense = ptx_param_u64(k, "dense");
     ptx_u64 cta = ptx_cvt_u64_u32(k, ptx_sreg_ctaid_x(k)),
             tid = ptx_cvt_u64_u32(k, ptx_sreg_tid_x(k));
     ptx_u64 first =
         ptx_mad_lo_u64(k, cta, U64(SPARSE24_INFLATE_CHUNKS * SPARSE24_INFLATE_THREADS), tid);
     ptx_u64 values = ptx_mad_lo_u64(k, first, U64(8), first_value);
-    ptx_u64 after = s->plain ? ptx_param_u64(k, "metadata")
-                             : ptx_add_u64(k, first_value, U64(sparse24_metadata_offset(s)));
-    ptx_u64 metadata = ptx_mad_lo_u64(k, first, U64(q->groups), after);
+    ptx_u64 metadata = ptx_mad_lo_u64(k, first, U64(q->groups), first_byte);
     ptx_u64 to = ptx_mad_lo_u64(k, first, U64(16), dense);
     ptx_u32 loaded[SPARSE24_INFLATE_CHUNKS][3];
     ptx_pred there[SPARSE24_INFLATE_CHUNKS];

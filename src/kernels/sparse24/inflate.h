@@ -5,15 +5,11 @@
 
 #include <ptxgen/sparse24.h>
 
-/*
- * The parameters of the entry "sparse24_inflate", and its threads and chunks of 16 dense bytes. In
- * the packed form the values come first; metadata has a parameter of its own where the spec says
- * that a launch may take values and metadata.
- */
+/* The parameters of the entry "sparse24_inflate", and its threads and chunks of 16 dense bytes. */
 enum sparse24_inflate_param {
     SPARSE24_INFLATE_VALUES,
-    SPARSE24_INFLATE_DENSE,
     SPARSE24_INFLATE_METADATA,
+    SPARSE24_INFLATE_DENSE,
     SPARSE24_INFLATE_PARAMS
 };
 enum { SPARSE24_INFLATE_THREADS = 256, SPARSE24_INFLATE_CHUNKS = 4 /* of a thread */ };
