@@ -264,8 +264,10 @@ static void check_infinity(const char *device_name, int type, uint8_t tier)
     const unsigned char *metadata = weights_of(&p)->metadata.data;
     for (size_t n = 0; n < N; n++) {
         size_t group = n * (K / 4) + COLUMN / 4;
-        bool kept = (metadata[group] & 3) == COLUMN % 4;
-        bool is_zero = ptxgen_element_load(element, weights_of(&p)->values.data, 2 * group) == 0;
+        bool second = metadata[group] >> 2 == COLUMN % 4;
+        bool kept = second || (metadata[group] & 3) == COLUMN % 4;
+        bool is_zero =
+            ptxgen_element_load(element, weights_of(&p)->values.data, 2 * group + second) == 0;
         kept_by += kept;
         for (size_t m = 0; m < M; m++) {
             double y = ptxgen_element_load(element, p.buffers[SPARSE24_AT_Y].host, m * N + n);
@@ -303,7 +305,7 @@ static void invalid_metadata_is_refused_when_it_is_packed(void **state)
     ptxgen_error err = {0};
     unsigned char *byte = (unsigned char *)weights_of(&p)->metadata.data + 39 * 34 + 33, kept = *byte;
     for (unsigned value = 0; value < 256; value++) {
-        bool valid = value < 16 && (value & 3) < value >> 2;
+        bool valid = value < 16 && (value & 3) != value >> 2;
         *byte = (unsigned char)value;
         assert_int_equal(sparse24_pack_weights(&p, &err), valid ? PTXGEN_OK : PTXGEN_ERROR_MALFORMED);
         if (!valid)
