@@ -13,6 +13,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -222,6 +223,15 @@ static const struct subject subjects[] = {
                                       .residual = 1,
                                       .residual_out = 1},
      "sm_90", 2, 4, 0, false, true},
+    {&quantise_harness,
+     &(const ptxgen_quantise_spec){.k = K,
+                                   .epsilon = 1e-5f,
+                                   .x_type = PTXGEN_F16,
+                                   .group = PTXGEN_QUANTISE_GROUP,
+                                   .asymmetric = 1,
+                                   .producer = PTXGEN_QUANTISE_RMSNORM,
+                                   .residual = 1},
+     "sm_90", 2, INT32_MAX, 0, false, true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 

@@ -36,7 +36,7 @@
  *
  * Where codes are e4m3 (sm_89 and later):
  *   - q[m,k] = x[m,k] / sx[m], rounded to f32, then to the nearest e4m3 number, ties to even;
- *     larger ones become 448, the largest. With DYNAMIC sx = max|x| / 448. There are no zero
+ *     larger ones become 448, the largest; the code of 0 and of −0 is +0. With DYNAMIC sx = max|x| / 448. There are no zero
  *     points.
  *   - acc is f32. Tensor cores may keep only 13 bits while they add e4m3 products, so these are
  *     summed for at most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound

@@ -133,6 +133,10 @@ static struct peers open_peers(const struct family *family, const struct bench_o
     char why[sizeof report->peer];
     if (o->no_peer)
         return peers;
+    if (!option_with(family, OPTION_IS_N)) {
+        snprintf(report->peer, sizeof report->peer, "none, as this is no product");
+        return peers;
+    }
     if (family->int8_peer)
         peers.int8 = int8_peer_open(device, o->peer_path, why, sizeof why);
     else

@@ -35,7 +35,10 @@ static ptxgen_status check(const struct family_options *o, uint32_t m, ptxgen_er
 {
     const struct option_row *k = option_with(o->family, OPTION_IS_K);
     const struct option_row *n = option_with(o->family, OPTION_IS_N);
-    if (!*option_number(o, k) || !*option_number(o, n))
+    if (!*option_number(o, k) && !n)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s needs --%s", o->family->name,
+                           k->name);
+    if (n && (!*option_number(o, k) || !*option_number(o, n)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s needs --%s and --%s",
                            o->family->name, k < n ? k->name : n->name, k < n ? n->name : k->name);
     ptxgen_status status = m ? check_m(o, m, OPTION_MOST_M, err) : PTXGEN_OK;
@@ -107,8 +110,10 @@ void family_set_shape(struct family_options *o, uint32_t k, uint32_t n)
         o->family->set_shape(o, k, n);
         return;
     }
+    const struct option_row *features = option_with(o->family, OPTION_IS_N);
     *option_number(o, option_with(o->family, OPTION_IS_K)) = k;
-    *option_number(o, option_with(o->family, OPTION_IS_N)) = n;
+    if (features)
+        *option_number(o, features) = n;
     if (o->family->finish)
         o->family->finish(o);
 }

@@ -40,7 +40,7 @@ struct family {
     const void *defaults;               /**< a spec of the family's */
     /** Completes the spec of options that were all read; or NULL. */
     void (*finish)(struct family_options *options);
-    /** Sets K and output features, for --shape; NULL: the options of these. */
+    /** Sets K and output features, for --shape; NULL: the options of these, or of K alone. */
     void (*set_shape)(struct family_options *options, uint32_t k, uint32_t n);
     /** What else is wrong with the options of run; or NULL. */
     void (*check_data)(struct argp_state *state, struct family_options *options);

@@ -24,7 +24,7 @@ enum option_kind {
 
 enum {
     OPTION_IS_K = 1, /**< which a kernel needs, and --shape sets */
-    OPTION_IS_N = 2,
+    OPTION_IS_N = 2, /**< likewise; families that multiply nothing have none */
     OPTION_OF_FILE = 4,  /**< comes from a file's tensors where there is one */
     OPTION_MOST_M = 8,   /**< the most tokens of a launch; 0: any */
     OPTION_LEAST_M = 16, /**< the fewest */

@@ -186,7 +186,7 @@ ptxgen_status time_launches(struct device *d, bench_launch *launch, void *state,
 uint32_t bench_copies(const struct device *device, uint64_t weight_bytes)
 {
     uint64_t wanted = device->emulated ? 0 : 4 * (uint64_t)device->facts.l2_bytes;
-    uint64_t copies = wanted / weight_bytes + 1;
+    uint64_t copies = weight_bytes ? wanted / weight_bytes + 1 : 0; /* 0: there are no weights */
     return copies < 2 ? 2 : (uint32_t)copies;
 }
 

@@ -157,8 +157,8 @@ struct kernel_args {
 };
 void args_set(struct kernel_args *args, size_t offset, uint64_t value);
 
-extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, sparse24_harness,
-    w8a8_harness;
+extern const struct harness dense_harness, marlin_harness, quantise_harness, rmsnorm_q4k_harness,
+    sparse24_harness, w8a8_harness;
 
 /** The members of a family's harness that have the same names in all, in part where it has them. */
 #define HARNESS_MEMBERS(f)                                                                         \

@@ -178,6 +178,25 @@ ROW(ptxgen_module_load_ptx, NO, INVALID_ARGUMENT,
     "ptxgen_module_load_ptx: driver, ptx or module is NULL")
 ROW(ptxgen_module_load_ptx, ZEROS | ONES, INVALID_ARGUMENT,
     "the driver table was not started, by ptxgen_driver_open or _start")
+ROW(ptxgen_quantise_ctas, ANY, INVALID_ARGUMENT,
+    "quantise: a plan that was made, and ctas, must be given")
+ROW(ptxgen_quantise_dispatch, ANY, INVALID_ARGUMENT,
+    "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
+ROW(ptxgen_quantise_emit, ANY, INVALID_ARGUMENT,
+    "quantise: a plan that was made, and a module, must be given")
+ROW(ptxgen_quantise_launch, ANY, INVALID_ARGUMENT, "quantise: kernel and args must be given")
+ROW(ptxgen_quantise_load, ANY, INVALID_ARGUMENT,
+    "quantise: driver, a plan that was made, and kernel must be given")
+ROW(ptxgen_quantise_make_plan, NO, INVALID_ARGUMENT,
+    "quantise: spec, target and plan must be given")
+ROW(ptxgen_quantise_make_plan, ZEROS, UNSUPPORTED,
+    "quantise: K = 0 is not within 1 and 16777216")
+ROW(ptxgen_quantise_make_plan, ONES, UNSUPPORTED,
+    "quantise: K = 4294967295 is not within 1 and 16777216")
+ROW(ptxgen_quantise_reference, ANY, INVALID_ARGUMENT,
+    "quantise: spec, operands, token or an array that the spec needs is NULL")
+ROW(ptxgen_quantise_workspace_bytes, ANY, INVALID_ARGUMENT,
+    "quantise: kernel, args and bytes must be given")
 ROW(ptxgen_rmsnorm_q4k_ctas, ANY, INVALID_ARGUMENT,
     "rmsnorm_q4k: a plan that was made, and ctas, must be given")
 ROW(ptxgen_rmsnorm_q4k_dispatch, ANY, INVALID_ARGUMENT,

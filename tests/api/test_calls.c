@@ -16,6 +16,7 @@
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/ptx.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/tune.h>

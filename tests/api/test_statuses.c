@@ -4,6 +4,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -22,6 +23,8 @@ static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k = {
     .k = 256, .n = {64}, .epsilon = 1e-5f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 
 /* A spec of each family, and where it keeps what a mistake may be made in. */
+static const ptxgen_quantise_spec quantise = {.k = 64, .x_type = PTXGEN_F16};
+
 static const struct family {
     const ptxgen_family *(*family)(void);
     const void *spec;
@@ -39,6 +42,8 @@ static const struct family {
      offsetof(ptxgen_w8a8_spec, bias)},
     {ptxgen_rmsnorm_q4k_family, &rmsnorm_q4k, offsetof(ptxgen_rmsnorm_q4k_spec, k),
      offsetof(ptxgen_rmsnorm_q4k_spec, x_type), offsetof(ptxgen_rmsnorm_q4k_spec, bias)},
+    {ptxgen_quantise_family, &quantise, offsetof(ptxgen_quantise_spec, k),
+     offsetof(ptxgen_quantise_spec, x_type), offsetof(ptxgen_quantise_spec, asymmetric)},
 };
 
 enum mistake { NO_MISTAKE, HUGE_K, NO_TYPE, NO_FLAG, MISTAKES };
@@ -79,6 +84,7 @@ static void too_many_rows_have_one_status_whatever_the_family(void **state)
     ptxgen_marlin_plan m;
     ptxgen_sparse24_plan s;
     ptxgen_w8a8_plan w;
+    ptxgen_quantise_plan q;
     ptxgen_error err;
     uint32_t ctas;
     (void)state;
@@ -90,6 +96,10 @@ static void too_many_rows_have_one_status_whatever_the_family(void **state)
     assert_int_equal(ptxgen_marlin_ctas(&m, UINT32_MAX, &ctas, &err), PTXGEN_ERROR_UNSUPPORTED);
     assert_int_equal(ptxgen_sparse24_ctas(&s, UINT32_MAX, &ctas, &err), PTXGEN_ERROR_UNSUPPORTED);
     assert_int_equal(ptxgen_w8a8_ctas(&w, UINT32_MAX, &ctas, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_ok(ptxgen_quantise_make_plan(&quantise, &target, &q, &err), &err);
+    assert_refusal(ptxgen_quantise_ctas(&q, UINT32_MAX, &ctas, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "quantise: m = 4294967295 is above 2147483647, the most CTAs of a grid");
 }
 
 static void sentences_are_utf8_whatever_they_quote(void **state)

@@ -54,6 +54,7 @@ static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
     assert_refuses(2, "ptxgen: rmsnorm_q4k needs --k and --n\n", "run", "rmsnorm_q4k", CPU);
     assert_refuses(2, "ptxgen: sparse24 needs --k and --n\n", "run", "sparse24", CPU);
     assert_refuses(2, "ptxgen: w8a8 needs --k and --n\n", "run", "w8a8", CPU);
+    assert_refuses(2, "ptxgen: quantise needs --k\n", "run", "quantise", CPU);
     assert_refuses(2, "ptxgen: marlin needs --k and --n\n", "run", "marlin", CPU);
     assert_refuses(2, "ptxgen: dense: M = 3 is above --max-m 2\n", "run", "dense",
                    "--n", "64", "--k", "64", "--m", "3", "--max-m", "2", CPU);

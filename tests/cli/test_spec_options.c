@@ -13,6 +13,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -165,6 +166,24 @@ static const struct row {
       TILE(kind, 19), TILE(cluster, 20), TILE(split, 21)}},
 #undef SPEC
 #undef TILE
+#define SPEC(member, value) OF(spec, ptxgen_quantise_spec, member, value)
+    {"quantise", "k", "320", {SPEC(k, 320)}},
+    {"quantise", "x-type", "bf16", {SPEC(x_type, PTXGEN_BF16)}},
+    {"quantise", "x-type", "f32", {SPEC(x_type, PTXGEN_F32)}},
+    {"quantise", "codes", "128,126", {SPEC(q_min, -128), SPEC(q_max, 126)}},
+    {"quantise", "codes", "e4m3", {SPEC(codes, PTXGEN_W8A8_E4M3)}},
+    {"quantise", "groups", NULL, {SPEC(group, 128)}},
+    {"quantise", "asymmetric", NULL, {SPEC(asymmetric, 1)}},
+    {"quantise", "producer", "none", {SPEC(producer, PTXGEN_QUANTISE_NONE)}},
+    {"quantise",
+     "producer",
+     "rmsnorm",
+     {SPEC(producer, PTXGEN_QUANTISE_RMSNORM), SPEC(epsilon, 0x358637BD)}},
+    {"quantise", "producer", "silu-mul", {SPEC(producer, PTXGEN_QUANTISE_SILU_MUL)}},
+    {"quantise", "epsilon", "0.125", {SPEC(epsilon, 0x3E000000)}},
+    {"quantise", "residual", NULL, {SPEC(residual, 1)}},
+    {"quantise", "gamma-type", "bf16", {SPEC(gamma_type, PTXGEN_BF16)}},
+#undef SPEC
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -238,7 +257,8 @@ static void a_shape_is_k_by_output_features(void **state)
     const struct family *family;
     for (size_t f = 0; (family = family_at(f)); f++) {
         unsigned char *options = parsed(family, NULL, NULL), *wanted = parsed(family, "k", "320");
-        unsigned char *n = parsed(family, "n", "456");
+        bool has_features = option_with(family, OPTION_IS_N);
+        unsigned char *n = parsed(family, has_features ? "n" : NULL, "456");
         const unsigned char *plain = options;
         size_t bytes = family->harness->family()->spec_bytes, at = offsetof(struct family_options, spec);
         for (size_t i = at; i < at + bytes; i++)

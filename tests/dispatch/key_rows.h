@@ -8,6 +8,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -67,6 +68,13 @@ static const ptxgen_w8a8_spec key_w8a8 = {
 /* e4m3 codes have no range. */
 static const ptxgen_w8a8_spec key_w8a8_without_range = {
     .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+static const ptxgen_quantise_spec key_quantise = {.k = 64,
+                                                  .q_min = -127,
+                                                  .q_max = 127,
+                                                  .x_type = PTXGEN_F16,
+                                                  .producer = PTXGEN_QUANTISE_RMSNORM};
+static const ptxgen_quantise_spec key_quantise_without_range = {
+    .k = 64, .x_type = PTXGEN_F16, .producer = PTXGEN_QUANTISE_RMSNORM};
 static const ptxgen_dense_spec key_dense = {.n = 64, .k = 64, .type = PTXGEN_F16};
 static const ptxgen_sparse24_spec key_sparse24 = {
     .n = 64, .k = 64, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
@@ -99,6 +107,18 @@ static const struct keyed keyed_repack = {
     {ROW(k, 512), ROW(n, 128), ROW(group_size, 64), ROW(type, PTXGEN_BF16), ROW(zeros, 1),
      ROW(act_order, 1), ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(format, PTXGEN_W4_GPTQ_V2),
      ROW(scale_type, PTXGEN_F32), RESERVED(ptxgen_marlin_repack_spec, reserved)}};
+#undef ROW
+
+#define ROW(member, other) KEY(ptxgen_quantise_spec, member, other)
+static const struct keyed keyed_quantise = {
+    ptxgen_quantise_family,
+    &key_quantise,
+    {ROW(k, 128), ROW(epsilon, 0x3a83126f), /* 0.001 */
+     ROW(q_min, 0xFF80), ROW(q_max, 126), ROW(x_type, PTXGEN_BF16),
+     KEY_IN(ptxgen_quantise_spec, codes, PTXGEN_W8A8_E4M3, &key_quantise_without_range),
+     ROW(group, PTXGEN_QUANTISE_GROUP), ROW(asymmetric, 1),
+     ROW(producer, PTXGEN_QUANTISE_SILU_MUL), ROW(residual, 1), ROW(gamma_type, PTXGEN_F16),
+     RESERVED(ptxgen_quantise_spec, reserved)}};
 #undef ROW
 
 #define ROW(member, other) KEY(ptxgen_w8a8_spec, member, other)

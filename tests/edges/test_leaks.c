@@ -12,6 +12,7 @@
 #include <ptxgen/device.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -145,6 +146,7 @@ static const ptxgen_marlin_repack_spec repack_spec = {
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k_spec = {
     .k = 256, .n = {8}, .epsilon = 1, .max_m = 1};
 static const ptxgen_w8a8_spec w8a8_spec = {.k = 16, .n = 8, .min_m = 1, .max_m = 1};
+static const ptxgen_quantise_spec quantise_spec = {.k = 16};
 
 static void load_dense(void *user)
 {
@@ -219,6 +221,17 @@ static void load_w8a8(void *user)
     assert_ok(ptxgen_w8a8_make_plan(&w8a8_spec, &b->target, &plan, &err), &err);
     b->fails = ptxgen_w8a8_load(&b->driver, &plan, NULL, &kernel, &err) != PTXGEN_OK;
     ptxgen_w8a8_destroy(kernel);
+}
+
+static void load_quantise(void *user)
+{
+    struct bench *b = user;
+    ptxgen_quantise_plan plan;
+    ptxgen_quantise *kernel = NULL;
+    ptxgen_error err;
+    assert_ok(ptxgen_quantise_make_plan(&quantise_spec, &b->target, &plan, &err), &err);
+    b->fails = ptxgen_quantise_load(&b->driver, &plan, NULL, &kernel, &err) != PTXGEN_OK;
+    ptxgen_quantise_destroy(kernel);
 }
 
 /* A dispatcher with a cache and folders of its own, and what it dispatches. */
@@ -355,6 +368,7 @@ static void what_is_loaded_or_fails_to_keeps_no_memory(void **state)
         {"ptxgen_marlin_repack_load", load_repack, true},
         {"ptxgen_rmsnorm_q4k_load", load_rmsnorm_q4k, true},
         {"ptxgen_w8a8_load", load_w8a8, true},
+        {"ptxgen_quantise_load", load_quantise, true},
         {"ptxgen_dispatcher_create and ptxgen_dispatch", dispatch, true},
         {"ptxgen_dispatcher_create", create_with_cache, false},
         {"ptxgen_module_load_ptx", load_text, false},

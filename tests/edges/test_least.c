@@ -7,6 +7,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -112,6 +113,22 @@ static void w8a8_takes_its_least_sizes(void **state)
     }
 }
 
+static void quantise_takes_its_least_sizes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DEVICES * 3 * 4; i++) {
+        unsigned which = (unsigned)i / (DEVICES * 3);
+        if (!test_in_share(i))
+            continue;
+        const ptxgen_quantise_spec spec = {.k = size_of(which, 0, 1, 9),
+                                           .x_type = (uint8_t)(i / DEVICES % 3),
+                                           .group = which % 2 ? PTXGEN_QUANTISE_GROUP : 0,
+                                           .asymmetric = i % 2,
+                                           .producer = (uint8_t)(i % 3)};
+        run_spec(devices[i % DEVICES], &quantise_harness, &spec, 1);
+    }
+}
+
 /* The mean of no squares is undefined; products of K or N of 0 are those of test_no_depth.c. */
 static void a_norm_of_nothing_is_refused(void **state)
 {
@@ -133,6 +150,7 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_takes_its_least_sizes),
         cmocka_unit_test(w8a8_takes_its_least_sizes),
         cmocka_unit_test(a_norm_of_nothing_is_refused),
+        cmocka_unit_test(quantise_takes_its_least_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -31,6 +32,7 @@ struct subject {
         ptxgen_marlin_spec marlin;
         ptxgen_rmsnorm_q4k_spec rmsnorm_q4k;
         ptxgen_w8a8_spec w8a8;
+        ptxgen_quantise_spec quantise;
     } as;
     const void *spec;
     const struct harness *harness;
@@ -96,7 +98,7 @@ static void assert_multiplies(const struct subject *s, const char *text, int ver
         if (s->ordered && !strncmp(line, "mma.sp", 6))
             assert_int_equal(strstr(line, "ordered_metadata") != NULL, version >= 85);
     }
-    assert_true(products > 0);
+    assert_int_equal(products > 0, s->family != ptxgen_quantise_family());
 }
 
 static void check_device(const char *name, const struct subject *s, run_subject *run, int index)
@@ -237,6 +239,19 @@ static bool make_w8a8(size_t number, struct subject *s)
     return true;
 }
 
+static bool make_quantise(size_t number, struct subject *s)
+{
+    s->as.quantise = (ptxgen_quantise_spec){.k = 264,
+                                            .x_type = (uint8_t)number,
+                                            .group = number == 1 ? PTXGEN_QUANTISE_GROUP : 0,
+                                            .asymmetric = number & 1,
+                                            .producer = (uint8_t)(2 - number)};
+    s->family = ptxgen_quantise_family();
+    s->harness = &quantise_harness;
+    s->spec = &s->as.quantise;
+    return true;
+}
+
 static void dense_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
@@ -261,6 +276,12 @@ static void rmsnorm_q4k_is_right_at_every_ptx_version(void **state)
     check_family(3, make_rmsnorm_q4k, run_by_harness);
 }
 
+static void quantise_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(3, make_quantise, run_by_harness);
+}
+
 static void w8a8_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
@@ -275,6 +296,7 @@ int main(void)
         cmocka_unit_test(marlin_is_right_at_every_ptx_version),
         cmocka_unit_test(rmsnorm_q4k_is_right_at_every_ptx_version),
         cmocka_unit_test(w8a8_is_right_at_every_ptx_version),
+        cmocka_unit_test(quantise_is_right_at_every_ptx_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

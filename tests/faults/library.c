@@ -14,6 +14,7 @@
 #include <ptxgen/instr.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -484,6 +485,21 @@ static ptxgen_status compute_w8a8(ptxgen_error *err)
     return status;
 }
 
+static ptxgen_status compute_quantise(ptxgen_error *err)
+{
+    const ptxgen_quantise_spec spec = {.k = 64, .group = 128, .producer = PTXGEN_QUANTISE_SILU_MUL};
+    float x[128], scale;
+    int8_t codes[64];
+    for (size_t i = 0; i < 128; i++)
+        x[i] = (float)(i % 13) / 8 - 0.7f;
+    const ptxgen_quantise_operands operands = {.m = 1, .x = x};
+    const ptxgen_quantise_token token = {.codes = codes, .scales = &scale};
+    ptxgen_status status = ptxgen_quantise_reference(&spec, &operands, 0, &token, err);
+    if (status == PTXGEN_OK)
+        print_hash("quantise", codes, sizeof codes);
+    return status;
+}
+
 static ptxgen_status compute_sparse24(ptxgen_error *err)
 {
     uint16_t weight[16 * 64], pruned[16 * 64], values[16 * 32];
@@ -513,6 +529,8 @@ static int compute(int argc, char **argv)
     ptxgen_status status = compute_dense(&err);
     if (status == PTXGEN_OK)
         status = compute_w8a8(&err);
+    if (status == PTXGEN_OK)
+        status = compute_quantise(&err);
     if (status == PTXGEN_OK)
         status = compute_sparse24(&err);
     return end(status, &err);

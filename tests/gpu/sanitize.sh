@@ -42,6 +42,8 @@ sparse24 --m 200 --k 1024 --n 512 --dtype s8
 dense --m 33 --k 1024 --n 256
 dense --m 300 --k 1024 --n 512
 rmsnorm_q4k --m 1 --k 2048 --n 300
+quantise --m 33 --k 4100 --groups --producer silu-mul
+quantise --m 33 --k 4100 --producer rmsnorm --residual
 rmsnorm_q4k --m 8 --k 1024 --n 100
 marlin --m 1 --k 4096 --n 7168 --group-size 128 --tile tile_m=8,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=8,kind=2
 marlin --m 16 --k 8192 --n 1024 --group-size 128

@@ -61,19 +61,21 @@ TEST_OF_SUBJECTS(more_tokens_than_planned_are_refused)
 {
     const uint64_t too_many[] = {(uint64_t)p->of->most_m + 1, (UINT64_C(1) << 32) + 1};
     const struct harness *h = p->of->harness;
+    const ptxgen_status status =
+        h == &quantise_harness ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_ERROR_INVALID_ARGUMENT;
     assert_non_null(h->verbs->attributes(p->kernel, (uint64_t)p->of->most_m));
     for (int i = 0; i < 2; i++) {
         uint64_t bytes;
         ptxgen_error err = {0};
         args_set(&p->args, h->m, too_many[i]);
         assert_launch_refused(
-            &p->launched, PTXGEN_ERROR_INVALID_ARGUMENT,
+            &p->launched, status,
             h == &w8a8_harness
                 ? "%s: m = %llu is outside the 0 to %d tokens that the plan serves (0: any)"
-                : "%s: m = %llu is above the %d tokens that the plan serves",
+            : h == &quantise_harness ? "%s: m = %llu is above %d, the most CTAs of a grid"
+                                     : "%s: m = %llu is above the %d tokens that the plan serves",
             p->launched.family, (unsigned long long)too_many[i], p->of->most_m);
-        assert_int_equal(h->verbs->workspace_bytes(p->kernel, &p->args, &bytes, &err),
-                         PTXGEN_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(h->verbs->workspace_bytes(p->kernel, &p->args, &bytes, &err), status);
         assert_null(h->verbs->attributes(p->kernel, too_many[i]));
     }
 }
@@ -209,6 +211,7 @@ DISPATCH(marlin)
 DISPATCH(sparse24)
 DISPATCH(w8a8)
 DISPATCH(rmsnorm_q4k)
+DISPATCH(quantise)
 
 static void dispatch_loads_a_spec_once(void **state)
 {
@@ -220,7 +223,8 @@ static void dispatch_loads_a_spec_once(void **state)
                     {&marlin_harness, dispatch_marlin},
                     {&sparse24_harness, dispatch_sparse24},
                     {&w8a8_harness, dispatch_w8a8},
-                    {&rmsnorm_q4k_harness, dispatch_rmsnorm_q4k}};
+                    {&rmsnorm_q4k_harness, dispatch_rmsnorm_q4k},
+                    {&quantise_harness, dispatch_quantise}};
     const ptxgen_dispatch_options options = {.no_cache = true};
     ptxgen_dispatcher *dispatcher;
     ptxgen_error err = {0};

@@ -4,6 +4,7 @@
 #include "tests/marlin/support.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -237,6 +238,42 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
 #undef ROWS
 }
 
+static void quantise_reference_takes_tokens_that_are_there(void **state)
+{
+    (void)state;
+    enum { K = 130 };
+    const ptxgen_quantise_spec spec = {.k = K,
+                                       .epsilon = 1e-5f,
+                                       .x_type = PTXGEN_F32,
+                                       .group = PTXGEN_QUANTISE_GROUP,
+                                       .producer = PTXGEN_QUANTISE_RMSNORM,
+                                       .residual = 1};
+    float x[2 * K] = {0}, gamma[K] = {0}, scales[2];
+    int8_t codes[K];
+    ptxgen_error err = {0};
+    const ptxgen_quantise_token token = {.codes = codes, .scales = scales};
+    const ptxgen_quantise_operands good = {.m = 2, .x = x, .gamma = gamma, .residual = x};
+    ptxgen_quantise_operands o = good;
+#define REFERENCE(m) ptxgen_quantise_reference(&spec, &o, m, &token, &err)
+#define CHANGED(change, sentence)                                                                  \
+    o = good;                                                                                      \
+    change;                                                                                        \
+    REFUSED(INVALID, REFERENCE(1), sentence)
+    TAKEN(REFERENCE(1));
+    REFUSED(INVALID, REFERENCE(2), "quantise: there is no token 2 among 2");
+    CHANGED(o.x = NULL, "quantise: spec, operands, token or an array that the spec needs is NULL");
+    CHANGED(o.gamma = NULL,
+            "quantise: spec, operands, token or an array that the spec needs is NULL");
+    CHANGED(o.residual = NULL,
+            "quantise: spec, operands, token or an array that the spec needs is NULL");
+    CHANGED(o.x_stride = K - 1, "quantise: a row stride, 129 of x or 0 of residual, is below the "
+                                "row's 130 columns");
+    CHANGED(o.residual_stride = K - 1, "quantise: a row stride, 0 of x or 129 of residual, is below "
+                                       "the row's 130 columns");
+#undef REFERENCE
+#undef CHANGED
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +282,7 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_reference_takes_rows_of_its_outputs),
         cmocka_unit_test(sparse24_reference_takes_what_its_kernels_do),
         cmocka_unit_test(w8a8_reference_takes_scales_and_rows_that_are_there),
+        cmocka_unit_test(quantise_reference_takes_tokens_that_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

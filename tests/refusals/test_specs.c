@@ -4,6 +4,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -459,6 +460,132 @@ static void w8a8_refuses_each_wrong_number_of_e4m3_codes(void **state)
         "PTX 8.3 (0.0: any)");
 }
 
+/* ---- quantise ---- */
+
+static ptxgen_status plan_quantise(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_quantise_plan plan;
+    return ptxgen_quantise_make_plan(spec, target, &plan, err);
+}
+
+#define SET(member, number) CHANGE(ptxgen_quantise_spec, member, number)
+#define NORM SET(producer, PTXGEN_QUANTISE_RMSNORM)
+#define E4M3 SET(codes, PTXGEN_W8A8_E4M3)
+static void quantise_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_quantise_spec good = {.k = 64, .x_type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_89");
+    static const struct refusal rows[] = {
+        {{SET(k, 0)}, UNSUPPORTED, "quantise: K = 0 is not within 1 and 16777216"},
+        {{SET(k, 1)}, ACCEPTED},
+        {{SET(k, 16777216)}, ACCEPTED},
+        {{SET(k, 16777217)}, UNSUPPORTED, "quantise: K = 16777217 is not within 1 and 16777216"},
+        {{SET(x_type, 0)}, ACCEPTED},
+        {{SET(x_type, 2)}, ACCEPTED},
+        {{SET(x_type, 3)},
+         UNSUPPORTED,
+         "quantise: x_type = 3, gamma_type = 0; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(x_type, 4)},
+         INVALID,
+         "quantise: x_type = 4, gamma_type = 0; f32, f16 and bf16 are 0, 1, 2"},
+        {{NORM, SET(gamma_type, 2)}, ACCEPTED},
+        {{NORM, SET(gamma_type, 3)},
+         UNSUPPORTED,
+         "quantise: x_type = 1, gamma_type = 3; f32, f16 and bf16 are 0, 1, 2"},
+        {{NORM, SET(gamma_type, 4)},
+         INVALID,
+         "quantise: x_type = 1, gamma_type = 4; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(group, 128)}, ACCEPTED},
+        {{SET(group, 64)},
+         UNSUPPORTED,
+         "quantise: group = 64 is neither 0, a scale for each token, nor 128"},
+        {{SET(asymmetric, 1)}, ACCEPTED},
+        {{SET(asymmetric, 2)}, INVALID, "quantise: asymmetric is 2, not 0 or 1"},
+        {{NORM, SET(residual, 2)}, INVALID, "quantise: residual is 2, not 0 or 1"},
+        {{SET(reserved[0], 1)}, INVALID, "quantise: reserved[0] is 1, not 0"},
+        {{SET(codes, 2)}, INVALID, "quantise: codes = 2; s8 and e4m3 are 0 and 1"},
+        {{SET(q_min, -128), SET(q_max, 127)}, ACCEPTED},
+        {{SET(q_min, 0), SET(q_max, 1)}, ACCEPTED},
+        {{SET(q_min, -129), SET(q_max, 127)},
+         UNSUPPORTED,
+         "quantise: codes of -129 ... 127; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(q_min, 1), SET(q_max, 127)},
+         UNSUPPORTED,
+         "quantise: codes of 1 ... 127; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(q_min, -5)},
+         UNSUPPORTED,
+         "quantise: codes of -5 ... 0; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(q_max, 128)},
+         UNSUPPORTED,
+         "quantise: codes of 0 ... 128; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{E4M3}, ACCEPTED},
+        {{E4M3, SET(q_min, -448), SET(q_max, 448)}, ACCEPTED}, /* as in a plan */
+        {{E4M3, SET(asymmetric, 1)},
+         UNSUPPORTED,
+         "quantise: asymmetric = 1, q_min = 0, q_max = 0; e4m3 codes have neither zero points nor a "
+         "range: all must be 0"},
+        {{E4M3, SET(q_min, -127), SET(q_max, 448)},
+         UNSUPPORTED,
+         "quantise: asymmetric = 0, q_min = -127, q_max = 448; e4m3 codes have neither zero points "
+         "nor a range: all must be 0"},
+        {{NORM, SET(residual, 1), SET(epsilon, 0x3727c5ac)}, ACCEPTED},
+        {{SET(producer, 2)}, ACCEPTED},
+        {{SET(producer, 3)},
+         INVALID,
+         "quantise: producer = 3; none, RMSNorm and SiLU times up are 0, 1 and 2"},
+        {{SET(producer, 2), SET(residual, 1)},
+         UNSUPPORTED,
+         "quantise: residual = 1, gamma_type = 0, epsilon = 0, which only the producer RMSNorm has"},
+        {{SET(gamma_type, 1)},
+         UNSUPPORTED,
+         "quantise: residual = 0, gamma_type = 1, epsilon = 0, which only the producer RMSNorm has"},
+        {{SET(epsilon, 0x3f800000)},
+         UNSUPPORTED,
+         "quantise: residual = 0, gamma_type = 0, epsilon = 1, which only the producer RMSNorm has"},
+        {{NORM, SET(epsilon, 0x7f7fffff)}, ACCEPTED},
+        {{NORM, SET(epsilon, 0x7f800000)},
+         INVALID,
+         "quantise: epsilon = inf is not a finite number from 0 on"},
+        {{NORM, SET(epsilon, 0xbf800000)},
+         INVALID,
+         "quantise: epsilon = -1 is not a finite number from 0 on"},
+    };
+    ASSERT_REFUSALS(rows, good, plan_quantise, &target);
+}
+
+static void quantise_refuses_targets_without_e4m3(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        int ptx; /* 0: any */
+        const char *says;
+    } rows[] = {
+        {"sm_80", 0,
+         "quantise: e4m3 codes need sm_89 and PTX 8.1, or sm_90 and PTX 7.8; the target is sm_80 "
+         "with PTX 0.0 (0.0: any)"},
+        {"sm_89", 81, NULL},
+        {"sm_89", 80,
+         "quantise: e4m3 codes need sm_89 and PTX 8.1, or sm_90 and PTX 7.8; the target is sm_89 "
+         "with PTX 8.0 (0.0: any)"},
+        {"sm_90", 78, NULL},
+    };
+    const ptxgen_quantise_spec spec = {.k = 64, .codes = PTXGEN_W8A8_E4M3};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ptxgen_target target = target_of(rows[i].target);
+        ptxgen_error err = {0};
+        target.ptx.max_ptx = rows[i].ptx;
+        if (rows[i].says)
+            assert_refusal(plan_quantise(&spec, &target, &err), &err, TARGET, rows[i].says);
+        else
+            assert_ok(plan_quantise(&spec, &target, &err), &err);
+    }
+}
+#undef SET
+#undef NORM
+#undef E4M3
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +596,8 @@ int main(void)
         cmocka_unit_test(sparse24_refuses_each_wrong_number),
         cmocka_unit_test(w8a8_refuses_each_wrong_number),
         cmocka_unit_test(w8a8_refuses_each_wrong_number_of_e4m3_codes),
+        cmocka_unit_test(quantise_refuses_each_wrong_number),
+        cmocka_unit_test(quantise_refuses_targets_without_e4m3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <ptxgen/dense.h>
 #include <ptxgen/emulator.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -111,6 +112,12 @@ static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k_spec = {.k = 4096,
                                                          .bias = 1,
                                                          .residual = 1,
                                                          .residual_out = 1};
+static const ptxgen_quantise_spec quantise_spec = {.k = 20000,
+                                                   .x_type = PTXGEN_BF16,
+                                                   .group = PTXGEN_QUANTISE_GROUP,
+                                                   .asymmetric = 1,
+                                                   .producer = PTXGEN_QUANTISE_RMSNORM,
+                                                   .residual = 1};
 
 static const struct {
     const ptxgen_family *(*family)(void);
@@ -121,7 +128,8 @@ static const struct {
                 {ptxgen_dense_family, &dense_spec},
                 {ptxgen_sparse24_family, &sparse24_specs[0]},
                 {ptxgen_sparse24_family, &sparse24_specs[1]},
-                {ptxgen_rmsnorm_q4k_family, &rmsnorm_q4k_spec}};
+                {ptxgen_rmsnorm_q4k_family, &rmsnorm_q4k_spec},
+                {ptxgen_quantise_family, &quantise_spec}};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 struct emission {
@@ -317,11 +325,12 @@ static void problems_on_the_emulator_take_256_kilobytes(void **state)
 {
     (void)state;
     static const struct harness *const harnesses[] = {
-        &marlin_harness, &w8a8_harness, &dense_harness, &sparse24_harness, &rmsnorm_q4k_harness};
+        &marlin_harness, &w8a8_harness, &dense_harness, &sparse24_harness, &rmsnorm_q4k_harness,
+        &quantise_harness};
     static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
     for (int d = 0; d < 2; d++) {
         struct device device = open_device(devices[d]);
-        for (int r = 0; r < 5; r++)
+        for (size_t r = 0; r < sizeof harnesses / sizeof *harnesses; r++)
             for (uint64_t seed = 1; seed <= 3; seed++) {
                 struct drawn p = {.harness = harnesses[r], .device = &device, .seed = seed};
                 assert_stack(harnesses[r]->family()->name, run_problem, &p, 256 * 1024);

@@ -147,6 +147,18 @@ int8_t w8a8_code(unsigned codes, ptxgen_element work, double x, double scale, in
     return (int8_t)(code < q_min ? q_min : code > q_max ? q_max : code);
 }
 
+/*
+ * The kernels' division (division.c) loses the sign of 0 in its last sum: where x is 0, or the
+ * scale is so large that both are made smaller and nothing of x is left, the quotient is +0.
+ */
+int8_t w8a8_token_code(unsigned codes, ptxgen_element work, double x, double scale, int32_t zero,
+                       int q_min, int q_max)
+{
+    bool divides_zero = (float)(x * (scale > 0x1p60 ? 0x1p-64 : 1)) == 0;
+    return w8a8_code(codes, work, codes == PTXGEN_W8A8_E4M3 && divides_zero ? 0 : x, scale, zero,
+                     q_min, q_max);
+}
+
 double w8a8_code_value(unsigned codes, uint8_t code)
 {
     return codes == PTXGEN_W8A8_E4M3 ? e4m3_value(code) : (int8_t)code;

@@ -42,6 +42,15 @@ static inline double w8a8_divide(ptxgen_element work, double a, double b)
 /* The code of a finite x in the type's range or, where it has one, that of the spec. */
 int8_t w8a8_code(unsigned codes, ptxgen_element work, double x, double scale, int32_t zero,
                  int q_min, int q_max);
+/* The same of an element of a token, as the kernels compute it. */
+int8_t w8a8_token_code(unsigned codes, ptxgen_element work, double x, double scale, int32_t zero,
+                       int q_min, int q_max);
+/* What a row's own scale and zero point depend on; with DYNAMIC they are these. */
+struct w8a8_range {
+    double low, high; /* the least and the largest of 0 and the row */
+    bool finite;
+};
+ptxgen_w8a8_token w8a8_dynamic_token(const ptxgen_w8a8_spec *s, const struct w8a8_range *range);
 /* The number that a code stands for. */
 double w8a8_code_value(unsigned codes, uint8_t code);
 

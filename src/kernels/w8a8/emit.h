@@ -97,6 +97,8 @@ uint32_t w8a8_batch_rounds(const struct quantiser *q, uint32_t rounds);
 /* Loads the batch whose first chunk is `first`, with zeros past the share's end and past K. */
 void w8a8_load_batch(const struct quantiser *q, const struct share *share, ptx_u32 first,
                      uint32_t rounds, struct batch *batch);
+/* Elements 2·pair and 2·pair + 1 of a chunk as numbers of the work type. */
+void w8a8_unpack_pair(const struct quantiser *q, const struct chunk *c, int pair, struct work v[2]);
 struct range w8a8_new_range(const struct quantiser *q);
 void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t rounds,
                       struct range *range);

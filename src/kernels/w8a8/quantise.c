@@ -160,9 +160,7 @@ static void unpack_word(const struct quantiser *q, ptx_u32 word, ptx_f32 to[2])
     }
 }
 
-/* Elements 2·pair and 2·pair + 1 of the chunk. */
-static void unpack_pair(const struct quantiser *q, const struct chunk *c, int pair,
-                        struct work v[2])
+void w8a8_unpack_pair(const struct quantiser *q, const struct chunk *c, int pair, struct work v[2])
 {
     ptx_kernel *k = q->k;
     ptx_f32 narrow[2] = {{{0}}};
@@ -245,7 +243,7 @@ static void widen_by_pair(const struct quantiser *q, const struct chunk *c, int 
                           struct range *range)
 {
     struct work v[2];
-    unpack_pair(q, c, pair, v);
+    w8a8_unpack_pair(q, c, pair, v);
     for (int j = 0; j < 2; j++)
         if (q->wide)
             widen_wide(q, v[j].d, range);
@@ -509,7 +507,7 @@ static void encode_pair(const struct quantiser *q, const struct token *t, const 
                         int pair, ptx_u32 first, int i, ptx_u32 code[2])
 {
     struct work v[2];
-    unpack_pair(q, chunk, pair, v);
+    w8a8_unpack_pair(q, chunk, pair, v);
     for (int j = 0; j < 2; j++) {
         code[j] = unshifted_code(q, t, v[j]);
         if (q->spec->asymmetric)

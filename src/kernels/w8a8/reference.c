@@ -47,14 +47,9 @@ static ptxgen_status check(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands
 
 /* ---- codes ---- */
 
-struct range {
-    double low, high; /* the least and the largest of 0 and the row */
-    bool finite;
-};
-
-static struct range find_range(const ptxgen_w8a8_spec *s, const void *x, size_t first)
+static struct w8a8_range find_range(const ptxgen_w8a8_spec *s, const void *x, size_t first)
 {
-    struct range r = {.finite = true};
+    struct w8a8_range r = {.finite = true};
     for (uint32_t i = 0; i < s->k; i++) {
         double value = ptxgen_element_load((ptxgen_element)s->x_type, x, first + i);
         r.finite = r.finite && isfinite(value);
@@ -69,7 +64,7 @@ static double round_to_work(ptxgen_element work, double value)
     return work == PTXGEN_F64 ? value : (double)(float)value;
 }
 
-static ptxgen_w8a8_token dynamic_scale(const ptxgen_w8a8_spec *s, const struct range *r)
+ptxgen_w8a8_token w8a8_dynamic_token(const ptxgen_w8a8_spec *s, const struct w8a8_range *r)
 {
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     ptxgen_w8a8_token t = {0};
@@ -114,19 +109,20 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
     const ptxgen_w8a8_spec filled = w8a8_with_range(spec), *s = &filled;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     size_t first = m * (o->x_stride ? o->x_stride : s->k);
-    struct range range = find_range(s, o->x, first);
+    struct w8a8_range range = find_range(s, o->x, first);
     if (!range.finite) {
         *token = (ptxgen_w8a8_token){.scale = NAN};
         memset(codes, 0, s->k);
         return PTXGEN_OK;
     }
     if (!s->scales)
-        *token = dynamic_scale(s, &range);
+        *token = w8a8_dynamic_token(s, &range);
     else if ((status = given_scale(s, o, m, token, err)) != PTXGEN_OK)
         return status;
     for (uint32_t i = 0; i < s->k; i++) {
         double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
-        codes[i] = w8a8_code(s->codes, work, x, token->scale, token->zero, s->q_min, s->q_max);
+        codes[i] =
+            w8a8_token_code(s->codes, work, x, token->scale, token->zero, s->q_min, s->q_max);
     }
     return PTXGEN_OK;
 }
