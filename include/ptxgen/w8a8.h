@@ -126,7 +126,7 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
  * warps, and tile_m / wm tokens its N. There is no PTXGEN_BULK.
  */
 
-enum { PTXGEN_W8A8_VARIANTS = 6 };
+enum { PTXGEN_W8A8_VARIANTS = 7 };
 
 typedef struct ptxgen_w8a8_plan {
     ptxgen_w8a8_spec spec; /**< with its defaults filled in */
@@ -157,7 +157,10 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan, const ptxg
                                               ptxgen_error *err);
 /** The variant that serves m tokens; NULL when m is 0 or not between the spec's min_m and max_m. */
 PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
-/** The entry's name in the module: "w8a8_fused", or as "w8a8_m16"; the number is tokens. */
+/**
+ * The entry's name in the module: "w8a8_fused", "w8a8_m128_wide", or as "w8a8_m16"; the number is
+ * tokens.
+ */
 PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_tile *variant);
 /** CTAs of the product for m tokens. */
 PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,

@@ -68,8 +68,10 @@ static bool name_classes(const struct point *p, const void *of, struct class_nam
     char tile[NAME / 2];
     if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
-    snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tile_m,
-             v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", v->wk, v->cluster);
+    bool wide = strstr(ptxgen_w8a8_entry(v), "wide") != NULL;
+    snprintf(tile, sizeof tile, "%u tokens%s%s%s, wk %u, cluster %u", v->tile_m,
+             v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", wide ? " wide" : "",
+             v->wk, v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
              plan->spec.asymmetric ? "asymmetric"
              : plan->spec.codes    ? "e4m3"
@@ -92,6 +94,7 @@ static void every_class_of_w8a8_is_right(void **state)
         "fused",
         "16 tokens wgmma", /* a producer each for weights and codes */
         "64 tokens wgmma",
+        "128 tokens wgmma wide",
         "256 tokens wgmma",
         "wk 1",
         "wk 2",

@@ -53,6 +53,8 @@ static void tiles_of_wgmma_are_right(void **state)
         {"272", "272", "150", "300", "tile_m=128,tile_n=64,kind=1", "45000"},
         {"272", "272", "150", "300", "tile_m=256,tile_n=64,kind=1", "45000"},
         {"400", "400", "1000", "300", "tile_m=256,tile_n=128,wk=1,kind=1", "300000"},
+        {"400", "400", "1000", "300", "tile_m=128,tile_n=128,wn=1,kind=1", "300000"},
+        {"700", "704", "301", "190", "tile_m=128,tile_n=128,wn=1,kind=1", "57190"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *const *c = cases[i];
@@ -157,6 +159,7 @@ static void tiles_of_wgmma_with_e4m3_codes_are_right(void **state)
         {"4096", "300", "61", "f32", "--tile=tile_m=64,kind=1,wk=4", "--bias"},
         {"1500", "2000", "64", "bf16", "--tile=tile_m=64,kind=1,wk=2", "--w-stride=1504"},
         {"272", "300", "300", "f16", "--tile=tile_m=128,tile_n=64,kind=1,wk=2", "--bias"},
+        {"400", "301", "190", "f32", "--tile=tile_m=128,tile_n=128,wn=1,kind=1", "--bias"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_e4m3(cases[i], "cpu:sm_90");

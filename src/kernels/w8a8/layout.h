@@ -222,10 +222,10 @@ static inline uint32_t w8a8_consumer_threads(const ptxgen_tile *v)
 {
     return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
-/* Whether consumer warpgroups need registers of the producer's. */
+/* Whether consumer warpgroups, of 256 tokens' sums, need registers of the producer's. */
 static inline bool w8a8_moves_registers(const ptxgen_tile *v)
 {
-    return gemm_is_wgmma(v) && !w8a8_tokens_are_m(v) && v->wn * v->wm == 16;
+    return gemm_is_wgmma(v) && v->tile_m == 256 && v->wn == 8;
 }
 static inline uint32_t w8a8_threads(const ptxgen_tile *v)
 {

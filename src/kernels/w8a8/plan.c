@@ -13,6 +13,9 @@ enum {
     LEAST_TILE_M = 16, /* of a tile that is not fused */
     LEAST_WGMMA_M = 64,
     MOST_TILE_M = 256,
+    WIDE_TILE_M = 128,
+    WIDE_TILE_N = 128,
+    FEW_ROWS = 32, /* of a warpgroup whose M is tokens, where there are warpgroups enough */
     MAX_ACCUMULATORS = 128
 };
 
@@ -201,13 +204,18 @@ static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
            !v->fused && v->cluster == 1;
 }
 
-/* Warpgroups have all tokens and few features each, so that all end the tile soon. */
+/*
+ * Warpgroups have 64 tokens, and few features each, so that all end the tile soon; or with wn = 1
+ * all features, of which wide tiles then read fewer bytes in shared memory.
+ */
 static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
-    enum { FEW_ROWS = 32, MOST_WARPS = 16 };
+    enum { MOST_WARPS = 16 };
+    bool is_wide = v->wn == 1;
     uint32_t most = w8a8_most_features(&p->spec, v);
     v->wm = v->tile_m / W8A8_TILE_ROWS;
-    for (v->wn = 1; 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
+    for (v->wn = v->wn ? v->wn : 1;
+         !is_wide && 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
         ;
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
@@ -218,7 +226,7 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
            v->tile_n <= MAX_TILE_N && fill_stages(p, v);
 }
 
-/* Otherwise a warpgroup has 64 features, and all of few tokens or half of many. */
+/* Otherwise a warpgroup has 64 features and all tokens. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8 };
@@ -229,7 +237,7 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     v->tile_n = v->tile_n < LEAST_ROWS ? LEAST_ROWS : v->tile_n;
     v->wn = v->tile_n / W8A8_TILE_ROWS;
     bool few = v->tile_m == LEAST_TILE_M && w8a8_most_features(&p->spec, v) >= LEAST_ROWS;
-    v->wm = few ? 1 : 2;
+    v->wm = 1;
     v->wk = few ? 2 : 1; /* blocks of K in a stage */
     return (few || v->tile_m == MOST_TILE_M) && v->wn <= MOST_WARPS_ALONG_N &&
            !(v->tile_n & (v->tile_n - 1)) && fill_stages(p, v);
@@ -377,6 +385,16 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     return false;
 }
 
+/* A second tile of 128 tokens, for launches of more, whose tiles are wide. */
+static void add_wide(ptxgen_w8a8_plan *p)
+{
+    ptxgen_tile wide = {.kind = PTXGEN_WGMMA, .tile_m = WIDE_TILE_M, .wn = 1};
+    divide_n(p, WIDE_TILE_N, &wide);
+    const struct gemm_choice one = {&wide, 1, WIDE_TILE_M, WIDE_TILE_M};
+    if (!p->spec.max_m || p->spec.max_m > WIDE_TILE_M)
+        gemm_add_cheapest(&w8a8_planner, p, &one, WIDE_TILE_M);
+}
+
 /* wgmma's tile of 64 tokens copies only the launch's tokens, so it may serve fewer as well. */
 static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
@@ -416,6 +434,8 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
             continue;
         served = tokens;
         gemm_add(&w8a8_planner, p, &v);
+        if (tokens == WIDE_TILE_M)
+            add_wide(p);
     }
     bool ends_fused = p->variant_count && p->variants[p->variant_count - 1].fused;
     if (p->variant_count && (!ends_fused || (p->spec.max_m && served >= p->spec.max_m)))
@@ -478,6 +498,12 @@ static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
     return w8a8_takes_all_tokens(v) && m > v->tile_m ? UINT64_MAX : cost(of, v, (uint32_t)m);
 }
 
+/* Even shares of more than 32 features have more warps along N. */
+static bool is_wide(const ptxgen_tile *v)
+{
+    return w8a8_tokens_are_m(v) && v->tile_m == WIDE_TILE_M && v->wn == 1 && v->tile_n > FEW_ROWS;
+}
+
 const char *ptxgen_w8a8_entry(const ptxgen_tile *v)
 {
     if (!v)
@@ -486,6 +512,7 @@ const char *ptxgen_w8a8_entry(const ptxgen_tile *v)
            : v->tile_m == 16  ? "w8a8_m16"
            : v->tile_m == 32  ? "w8a8_m32"
            : v->tile_m == 64  ? "w8a8_m64"
+           : is_wide(v)       ? "w8a8_m128_wide"
            : v->tile_m == 128 ? "w8a8_m128"
                               : "w8a8_m256";
 }

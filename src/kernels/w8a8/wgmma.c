@@ -11,8 +11,8 @@
  *             └─────────┴─────────┴───
  *
  * In tiles of 64 and 128 tokens, 64 tokens are the rows of wgmma's operand A, and features the
- * columns of its operand B. In tiles of 16 and 256 tokens, 64 features are the rows, and all or
- * half of the tokens the columns. A multiprocessor takes 105 bytes a nanosecond from the L2, and
+ * columns of its operand B. In tiles of 16 and 256 tokens, 64 features are the rows, and all tokens
+ * the columns. A multiprocessor takes 105 bytes a nanosecond from the L2, and
  * memory gives it 35; 64 tokens and 32 features use both alike.
  *
  * Weights in flight delay the codes of the quantising kernel, so only 40 KB of weights a CTA are

@@ -24,14 +24,14 @@ static uint32_t groups(const struct product *q)
 }
 
 /*
- * Groups of a block of 32 columns of 16 bits: four lanes have 64 bytes of a token's row, each lane
- * four bytes of every 16. The lanes exchange these, so that each stores 16 bytes at once.
+ * Groups of each block of 32 columns of 16 bits: four lanes have 64 bytes of a token's row, each
+ * lane four bytes of every 16. The lanes exchange these, so that each stores 16 bytes at once.
  */
 enum { BLOCK_GROUPS = 4 };
 
 static bool has_blocks(const struct product *q)
 {
-    return groups(q) == BLOCK_GROUPS && is_whole(q) && !q->wide && w8a8_y_bytes(q) == 2;
+    return groups(q) % BLOCK_GROUPS == 0 && is_whole(q) && !q->wide && w8a8_y_bytes(q) == 2;
 }
 
 static bool loads_ahead(const struct product *q)
@@ -192,7 +192,8 @@ static void exchange(struct product *q, ptx_u32 words[BLOCK_GROUPS])
     }
 }
 
-static void store_block(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
+/* Stores those columns of a token that begin with column c. */
+static void store_block(struct product *q, uint32_t c, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
     ptx_kernel *k = q->g.k;
     const struct direct *d = &q->direct;
@@ -203,50 +204,50 @@ static void store_block(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
     ptx_u32 beyond =
         ptx_mul_lo_u32(k, q->g.at.quad, U32(6)); /* from the lane's pair to its eight columns */
     ptx_u64 to = ptx_mad_wide_u32(k, beyond, U32(2), d->y[i]);
-    ptx_pred has =
-        ptx_setp_bool_gt_s32(k, q->direct.left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
+    ptx_s32 left = c ? ptx_sub_s32(k, q->direct.left, S32((int)c)) : q->direct.left;
+    ptx_pred has = ptx_setp_bool_gt_s32(k, left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
     ptx_guarded(k, has)
-        ptx_st_global_v4_u32(k, to, 0, words);
+        ptx_st_global_v4_u32(k, to, (int)(2 * c), words);
 }
 
-static void store_apart(struct product *q, int i, ptx_f32 v[BLOCK_GROUPS][2])
+static void store_apart(struct product *q, uint32_t c, int i, ptx_f32 v[BLOCK_GROUPS][2])
 {
     const struct direct *d = &q->direct;
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
-        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, has_column(q, 8 * j));
+        ptx_pred has = ptx_and_pred(q->g.k, d->tokens[i].exists, has_column(q, c + 8 * j));
         for (uint32_t e = 0; e < 2; e++)
             ptx_guarded(q->g.k, has)
-                w8a8_store_one(q, d->y[i], 8 * j + e, (struct work){.f = v[j][e]});
+                w8a8_store_one(q, d->y[i], c + 8 * j + e, (struct work){.f = v[j][e]});
     }
 }
 
-static void finish_block(struct product *q)
+static void finish_block(struct product *q, uint32_t first_group)
 {
+    uint32_t c = 8 * first_group;
     ptx_f32 v[2][BLOCK_GROUPS][2];
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
         struct column p[2];
-        load_pair(q, j, p);
+        load_pair(q, first_group + j, p);
         for (int i = 0; i < 2; i++)
             for (uint32_t e = 0; e < 2; e++)
-                v[i][j][e] =
-                    w8a8_finish(q, &q->direct.tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
+                v[i][j][e] = w8a8_finish(q, &q->direct.tokens[i], &p[e],
+                                         q->acc[0][first_group + j][2 * i + (int)e])
+                                 .f;
     }
     ptx_if_else(q->g.k, q->direct.aligned) {
         for (int i = 0; i < 2; i++)
-            store_block(q, i, v[i]);
+            store_block(q, c, i, v[i]);
     } else {
         for (int i = 0; i < 2; i++)
-            store_apart(q, i, v[i]);
+            store_apart(q, c, i, v[i]);
     }
 }
 
 void w8a8_store_direct(struct product *q)
 {
-    if (has_blocks(q)) {
-        finish_block(q);
-        return;
-    }
-    for (uint32_t j = 0; j < groups(q); j++)
+    for (uint32_t j = 0; has_blocks(q) && j < groups(q); j += BLOCK_GROUPS)
+        finish_block(q, j);
+    for (uint32_t j = 0; !has_blocks(q) && j < groups(q); j++)
         if (is_exact(q))
             finish_group(q, j);
         else
