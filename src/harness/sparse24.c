@@ -46,7 +46,8 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
         return false;
     if (v) {
         p->variants[0] = *v;
-        *chosen = (struct chosen){ptxgen_sparse24_entry(v), p->variants, v->shared_bytes, true};
+        *chosen = (struct chosen){ptxgen_sparse24_entry(v), p->variants, v->shared_bytes,
+                                  !p->spec.plain};
     } else {
         p->dense.variants[0] = *dense;
         *chosen = (struct chosen){ptxgen_dense_entry(dense), p->dense.variants, dense->shared_bytes,

@@ -9,9 +9,9 @@
  */
 #include "emit.h"
 
-static void begin_walk(struct dense_product *q)
+void dense_begin_bulk(struct gemm *g)
 {
-    struct gemm *g = &q->g;
+    struct dense_product *q = dense_of(g);
     ptx_kernel *k = g->k;
     dense_load_params(q);
     g->at = gemm_find_threads(k);
@@ -23,13 +23,6 @@ static void begin_walk(struct dense_product *q)
                                  .stage_bytes = dense_stage_bytes(q->v),
                                  .users = gemm_tile_threads(q->v) / 32,
                                  .ctas = q->v->cluster > 1 ? q->v->cluster : 0};
-}
-
-void dense_begin_bulk(struct gemm *g)
-{
-    struct dense_product *q = dense_of(g);
-    ptx_kernel *k = g->k;
-    begin_walk(q);
     ptx_param x_maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     q->w_map = ptx_param_declare(k, "w_map", GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     gemm_ring_declare(k, &g->ring);

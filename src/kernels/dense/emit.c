@@ -108,48 +108,33 @@ void dense_find_warp(struct dense_product *q)
     q->along_k = v->wk == 1 ? U32(0) : gemm_divide(k, above_n, v->wm);
 }
 
-static void begin_reading(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
-                          ptx_u32 along, uint32_t warp_rows)
-{
-    o->rows = rows;
-    o->blocks = q->v->wk;
-    gemm_operand_begin_reading(q->g.k, &q->g.at, o);
-    gemm_operand_divide_rows(q->g.k, along, warp_rows, o);
-}
-
-void dense_begin_reading(struct dense_product *q)
-{
-    q->w.as_a = true;
-    begin_reading(q, &q->x, q->v->tile_m, q->along_m, q->v->warp_m);
-    begin_reading(q, &q->w, q->v->tile_n, q->along_n, q->v->warp_n);
-}
-
-/* Sets an operand up; a warp reads the fragments from its own first row on. */
+/*
+ * Sets an operand up; a warp reads the fragments from its own first row on. Copies in bulk are set
+ * up elsewhere.
+ */
 static void begin_operand(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
                           enum dense_param stride, ptx_u32 along, uint32_t warp_rows)
 {
     ptx_kernel *k = q->g.k;
     o->rows = rows;
     o->blocks = q->v->wk;
-    o->threads = gemm_tile_threads(q->v);
-    o->row_bytes = dense_row_bytes(q->spec);
-    uint32_t shift = dense_element(q->spec) / 2;
-    gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
+    if (gemm_is_bulk(q->v))
+        gemm_operand_begin_reading(k, &q->g.at, o);
+    else {
+        o->threads = gemm_tile_threads(q->v);
+        o->row_bytes = dense_row_bytes(q->spec);
+        uint32_t shift = dense_element(q->spec) / 2;
+        gemm_operand_begin(k, &q->g.at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
+    }
     gemm_operand_divide_rows(k, along, warp_rows, o);
 }
 
-static void begin(struct dense_product *q)
+void dense_begin_operands(struct dense_product *q)
 {
-    ptx_kernel *k = q->g.k;
-    uint32_t tile_m = q->v->tile_m;
-    dense_load_params(q);
-    q->g.at = gemm_find_threads(k);
-    dense_find_warp(q);
-    q->g.tiles_m = gemm_divide_up(k, q->g.m, tile_m);
     q->w.as_a = true;
-    begin_operand(q, &q->x, tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
+    begin_operand(q, &q->x, q->v->tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
     begin_operand(q, &q->w, q->v->tile_n, DENSE_W_STRIDE, q->along_n, q->v->warp_n);
-    dense_operands_begin(q);
+    dense_declare_operands(q);
 }
 
 /* ---- epilogue ---- */
@@ -224,7 +209,11 @@ void dense_begin_output(struct dense_product *q)
 static void begin_cp_async(struct gemm *g)
 {
     struct dense_product *q = dense_of(g);
-    begin(q);
+    dense_load_params(q);
+    g->at = gemm_find_threads(g->k);
+    dense_find_warp(q);
+    g->tiles_m = gemm_divide_up(g->k, g->m, q->v->tile_m);
+    dense_begin_operands(q);
     gemm_find_share(g);
     g->pipeline = (struct gemm_pipeline){.stages = q->v->stages,
                                          .stage_bytes = dense_stage_bytes(q->v),

@@ -73,8 +73,8 @@ struct gemm_place dense_find_tile(struct dense_product *q, ptx_u32 tile);
 
 /* Sets along_m, along_n and along_k. */
 void dense_find_warp(struct dense_product *q);
-/* Sets the operands up for a warp that does not copy them. */
-void dense_begin_reading(struct dense_product *q);
+/* Sets the operands up for a warp, which also copies them where copies are no bulk copies. */
+void dense_begin_operands(struct dense_product *q);
 
 /* ---- bulk.c: stages that are copied in bulk ---- */
 
@@ -97,7 +97,7 @@ extern const struct gemm_ops dense_in_turn_ops; /* in_turn.c */
 
 void dense_declare_sums(struct dense_product *q);
 void dense_clear(struct gemm *g, const struct gemm_part *part); /* of every way to multiply */
-void dense_operands_begin(struct dense_product *q);
+void dense_declare_operands(struct dense_product *q);
 /* Loads the operands of the first mma step of the stage at `slot`. */
 void dense_first_operands(struct dense_product *q, ptx_u32 slot);
 /* What is emitted between the mma steps of a stage. */

@@ -72,8 +72,7 @@ static void begin_consumer(struct gemm *g)
     issue_first(q);
     g->at.team = gemm_tile_threads(q->v);
     dense_find_warp(q);
-    dense_begin_reading(q);
-    dense_operands_begin(q);
+    dense_begin_operands(q);
     gemm_begin_reading(g);
     dense_begin_output(q);
     gemm_ring_wait(g->k, &g->read);

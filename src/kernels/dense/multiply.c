@@ -47,7 +47,7 @@ void dense_clear(struct gemm *g, const struct gemm_part *part)
                 ptx_mov_f32_to(g->k, q->acc[t][j][r], F32(0));
 }
 
-void dense_operands_begin(struct dense_product *q)
+void dense_declare_operands(struct dense_product *q)
 {
     struct dense_operands *o = &q->operands;
     for (uint32_t i = 0; i < operand_sets(q); i++) {

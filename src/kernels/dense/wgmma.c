@@ -81,12 +81,6 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     gemm_ring_next(k, &g->ring, &g->read, g->held[0], g->to_read);
 }
 
-static void drain(struct gemm *g)
-{
-    ptx_wgmma_wait_group(g->k, 0);
-    gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
-}
-
 /* Each warpgroup has rows of w of its own, and all of x. */
 static void begin_consumer(struct gemm *g)
 {
@@ -121,7 +115,7 @@ const struct gemm_ops dense_wgmma_ops = {.begin = dense_begin_bulk,
                                          .begin_consumer = begin_consumer,
                                          .clear = dense_clear,
                                          .multiply = multiply,
-                                         .drain = drain,
+                                         .drain = gemm_drain_wgmma,
                                          .epilogue = gemm_epilogue,
                                          .produce = produce,
                                          .end = dense_end_bulk};

@@ -41,6 +41,12 @@ ptx_u32 gemm_begin_reading(struct gemm *g)
     return stages;
 }
 
+void gemm_drain_wgmma(struct gemm *g)
+{
+    ptx_wgmma_wait_group(g->k, 0);
+    gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
+}
+
 /* ---- the producer's loop ---- */
 
 static void issue_part(struct gemm *g, struct gemm_producer *p)

@@ -115,6 +115,9 @@ ptx_u32 gemm_deal_in_turn(struct gemm *g, ptx_u32 turn, ptx_u32 tile);
 /* Sets a consumer to the first stage of the ring and returns how many stages the CTA has. */
 ptx_u32 gemm_begin_reading(struct gemm *g);
 
+/* `drain` of a family on wgmma that holds one slot. */
+void gemm_drain_wgmma(struct gemm *g);
+
 /* The position of a thread that issues copies: in the walk over parts, and in the ring. */
 struct gemm_producer {
     struct gemm_walk walk;

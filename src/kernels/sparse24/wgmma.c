@@ -136,12 +136,6 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     }
 }
 
-static void drain(struct gemm *g)
-{
-    ptx_wgmma_wait_group(g->k, 0);
-    gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
-}
-
 static void begin_consumer(struct gemm *g)
 {
     struct sparse24_product *q = sparse24_of(g);
@@ -475,6 +469,6 @@ const struct gemm_ops sparse24_wgmma_ops = {.begin = begin,
                                             .begin_consumer = begin_consumer,
                                             .clear = sparse24_clear,
                                             .multiply = multiply,
-                                            .drain = drain,
+                                            .drain = gemm_drain_wgmma,
                                             .epilogue = epilogue,
                                             .produce = produce};
