@@ -35,6 +35,7 @@
 
 #include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
+#include <ptxgen/guarantee.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
 #include <ptxgen/tile.h>
@@ -93,8 +94,15 @@ PTXGEN_API const ptxgen_tile *ptxgen_dense_choose(const ptxgen_dense_plan *plan,
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m,
                                            uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, as "dense_m16" or "dense_bulk_m256"; the number is tokens. */
+/**
+ * The entry's name in the module, as "dense_m16" or "dense_bulk_m256"; the number is tokens. Names
+ * are stable (guarantee.h).
+ */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_tile *variant);
+/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+PTXGEN_API ptxgen_status ptxgen_dense_guarantee(const ptxgen_dense_plan *plan, uint64_t m,
+                                                ptxgen_guarantee *guarantee,
+                                                ptxgen_error *err);
 /** One sentence: the tiles that m tokens have. */
 PTXGEN_API void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text,
                                      size_t size);

@@ -67,6 +67,7 @@
 
 #include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
+#include <ptxgen/guarantee.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/marlin_formats.h>
 #include <ptxgen/target.h>
@@ -134,8 +135,15 @@ PTXGEN_API const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *pla
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, as "marlin_m8", "marlin_bulk_m8" or "marlin_wgmma_m128_n256". */
+/**
+ * The entry's name in the module, as "marlin_m8", "marlin_bulk_m8" or "marlin_wgmma_m128_n256".
+ * Names are stable (guarantee.h).
+ */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_tile *variant);
+/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+PTXGEN_API ptxgen_status ptxgen_marlin_guarantee(const ptxgen_marlin_plan *plan, uint64_t m,
+                                                 ptxgen_guarantee *guarantee,
+                                                 ptxgen_error *err);
 /**
  * Whether this variant of the plan multiplies s·(q − z), rounded to the spec's type. If not, scales
  * are multiplied into sums.

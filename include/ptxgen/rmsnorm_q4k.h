@@ -50,6 +50,7 @@
 
 #include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
+#include <ptxgen/guarantee.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
 #include <ptxgen/types.h>
@@ -117,8 +118,15 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_ctas(const ptxgen_rmsnorm_q4k_plan *
 /** Writes one sentence for people to read: which tile a launch of m tokens has. */
 PTXGEN_API void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
                                            char *text, size_t size);
-/** The entry's name in the module, as "rmsnorm_q4k_m4"; the number is tile_m. */
+/**
+ * The entry's name in the module, as "rmsnorm_q4k_m4"; the number is tile_m. Names are stable
+ * (guarantee.h).
+ */
 PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant);
+/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_guarantee(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                                      ptxgen_guarantee *guarantee,
+                                                      ptxgen_error *err);
 /**
  * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all). An
  * error becomes the module's sticky error and is returned.

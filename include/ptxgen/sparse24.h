@@ -57,6 +57,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/dispatch.h>
+#include <ptxgen/guarantee.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/sparse24_formats.h>
 #include <ptxgen/target.h>
@@ -120,8 +121,18 @@ PTXGEN_API const ptxgen_tile *ptxgen_sparse24_choose(const ptxgen_sparse24_plan 
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                                               uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, as "sparse24_m16"; the number is tokens. */
+/**
+ * The entry's name in the module, as "sparse24_m16"; the number is tokens. Names are stable
+ * (guarantee.h).
+ */
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_tile *variant);
+/**
+ * What a launch of m > 0 tokens promises (guarantee.h), in tier 1 that of the dense product. Refuses
+ * an m that the plan does not serve.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_guarantee(const ptxgen_sparse24_plan *plan, uint64_t m,
+                                                   ptxgen_guarantee *guarantee,
+                                                   ptxgen_error *err);
 /** One sentence: the tiles that m tokens have. */
 PTXGEN_API void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text,
                                         size_t size);

@@ -72,6 +72,7 @@
 
 #include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
+#include <ptxgen/guarantee.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
 #include <ptxgen/tile.h>
@@ -159,9 +160,13 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan, const ptxg
 PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
 /**
  * The entry's name in the module: "w8a8_fused", "w8a8_m128_wide", or as "w8a8_m16"; the number is
- * tokens.
+ * tokens. Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_tile *variant);
+/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_guarantee(const ptxgen_w8a8_plan *plan, uint64_t m,
+                                               ptxgen_guarantee *guarantee,
+                                               ptxgen_error *err);
 /** CTAs of the product for m tokens. */
 PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
                                           ptxgen_error *err);

@@ -32,6 +32,8 @@ ROW(ptxgen_dense_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_dense_emit, ANY, INVALID_ARGUMENT,
     "dense: a plan that was made, and a module, must be given")
+ROW(ptxgen_dense_guarantee, ANY, INVALID_ARGUMENT,
+    "dense: a plan that was made, m above 0 and a guarantee must be given")
 ROW(ptxgen_dense_launch, ANY, INVALID_ARGUMENT, "dense: kernel and args must be given")
 ROW(ptxgen_dense_load, ANY, INVALID_ARGUMENT,
     "dense: driver, a plan that was made, and kernel must be given")
@@ -114,6 +116,8 @@ ROW(ptxgen_marlin_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_marlin_emit, ANY, INVALID_ARGUMENT,
     "marlin: a plan that was made, and a module, must be given")
+ROW(ptxgen_marlin_guarantee, ANY, INVALID_ARGUMENT,
+    "marlin: a plan that was made, m above 0 and a guarantee must be given")
 ROW(ptxgen_marlin_launch, ANY, INVALID_ARGUMENT, "marlin: kernel and args must be given")
 ROW(ptxgen_marlin_load, ANY, INVALID_ARGUMENT,
     "marlin: driver, a plan that was made, and kernel must be given")
@@ -203,6 +207,8 @@ ROW(ptxgen_rmsnorm_q4k_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_rmsnorm_q4k_emit, ANY, INVALID_ARGUMENT,
     "rmsnorm_q4k: a plan that was made, and a module, must be given")
+ROW(ptxgen_rmsnorm_q4k_guarantee, ANY, INVALID_ARGUMENT,
+    "rmsnorm_q4k: a plan that was made, m above 0 and a guarantee must be given")
 ROW(ptxgen_rmsnorm_q4k_launch, ANY, INVALID_ARGUMENT, "rmsnorm_q4k: kernel and args must be given")
 ROW(ptxgen_rmsnorm_q4k_load, ANY, INVALID_ARGUMENT,
     "rmsnorm_q4k: driver, a plan that was made, and kernel must be given")
@@ -233,6 +239,8 @@ ROW(ptxgen_sparse24_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_sparse24_emit, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, and a module, must be given")
+ROW(ptxgen_sparse24_guarantee, ANY, INVALID_ARGUMENT,
+    "sparse24: a plan that was made, m above 0 and a guarantee must be given")
 ROW(ptxgen_sparse24_inflate, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
 ROW(ptxgen_sparse24_launch, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
 ROW(ptxgen_sparse24_load, ANY, INVALID_ARGUMENT,
@@ -306,6 +314,8 @@ ROW(ptxgen_w8a8_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_w8a8_emit, ANY, INVALID_ARGUMENT,
     "w8a8: a plan that was made, and a module, must be given")
+ROW(ptxgen_w8a8_guarantee, ANY, INVALID_ARGUMENT,
+    "w8a8: a plan that was made, m above 0 and a guarantee must be given")
 ROW(ptxgen_w8a8_launch, ANY, INVALID_ARGUMENT, "w8a8: kernel and args must be given")
 ROW(ptxgen_w8a8_load, ANY, INVALID_ARGUMENT,
     "w8a8: driver, a plan that was made, and kernel must be given")

@@ -265,6 +265,14 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
                        size);
 }
 
+static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
+{
+    bool splits = ((const ptxgen_dense_plan *)of)->spec.type == PTXGEN_F32;
+    (void)v;
+    g->x_rounding = g->w_rounding = splits ? PTXGEN_ROUNDING_TF32_PAIR : PTXGEN_ROUNDING_NONE;
+    g->bound = PTXGEN_BOUND_PRODUCTS;
+}
+
 const struct gemm_planner dense_planner = {
     GEMM_PLANNER_MEMBERS(dense),
     .is_plan = dense_is_plan,
@@ -291,6 +299,7 @@ const struct gemm_planner dense_planner = {
     .most_ctas = PTXGEN_DENSE_MOST_CTAS,
     .work = work,
     .is_whole = is_whole,
+    .guarantee = guarantee,
     .describe = describe,
 };
 GEMM_PLANS(dense, dense_planner)

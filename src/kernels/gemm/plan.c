@@ -221,10 +221,17 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
 
 /* ---- launches ---- */
 
-static bool is_served(const struct gemm_planner *p, const void *plan, uint64_t m)
+struct gemm_served gemm_served(const struct gemm_planner *p, const void *plan)
 {
     uint32_t most = number_at(plan, p->max_m), least = p->min_m ? number_at(plan, p->min_m) : 0;
-    return m && m >= least && (!most || m <= most);
+    return (struct gemm_served){number_at(plan, p->variant_count), least ? least : 1,
+                                most ? most : GEMM_ANY_M};
+}
+
+static bool is_served(const struct gemm_planner *p, const void *plan, uint64_t m)
+{
+    const struct gemm_served served = gemm_served(p, plan);
+    return m >= served.least && (m <= served.most || !number_at(plan, p->max_m));
 }
 
 const ptxgen_tile *gemm_choose(const struct gemm_planner *p, const void *plan, uint64_t m)

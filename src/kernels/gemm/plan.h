@@ -18,6 +18,8 @@
 #include "schedule.h"
 #include "tile.h"
 
+#include <ptxgen/guarantee.h>
+
 #include <stddef.h>
 
 enum { GEMM_ANY_M = INT32_MAX }; /* the most tokens of a launch */
@@ -86,6 +88,9 @@ struct gemm_planner {
     /* Refuses a launch of so many tiles on so many CTAs or clusters; may be NULL. */
     ptxgen_status (*check_launch)(const ptxgen_tile *tile, uint64_t m, uint64_t tiles,
                                   uint32_t units, ptxgen_error *err);
+    const char *(*entry)(const ptxgen_tile *variant);
+    /* Fills what follows from plan and variant: all but the name, the bits and their range. */
+    void (*guarantee)(const void *plan, const ptxgen_tile *variant, ptxgen_guarantee *guarantee);
     /* One sentence about a launch of m tokens. */
     void (*describe)(const void *plan, const ptxgen_tile *tile, uint64_t m, char *text,
                      size_t size);
@@ -93,7 +98,7 @@ struct gemm_planner {
 
 /* The offsets of a planner, by the names that every family's spec and plan have. */
 #define GEMM_PLANNER_MEMBERS(F)                                                                    \
-    .family = #F, .spec_bytes = sizeof(ptxgen_##F##_spec),                                         \
+    .family = #F, .entry = ptxgen_##F##_entry, .spec_bytes = sizeof(ptxgen_##F##_spec),                                         \
     .plan_bytes = sizeof(ptxgen_##F##_plan), .n = offsetof(ptxgen_##F##_plan, spec.n),             \
     .k = offsetof(ptxgen_##F##_plan, spec.k), .max_m = offsetof(ptxgen_##F##_plan, spec.max_m),    \
     .target = offsetof(ptxgen_##F##_plan, target),                                                 \
@@ -141,6 +146,11 @@ bool gemm_is_empty(const struct gemm_planner *p, const void *plan);
 /* Whether launches of any m tokens do nothing: N is 0. */
 bool gemm_is_nothing(const struct gemm_planner *p, const void *plan);
 
+/* How many variants a plan has, and the tokens that it serves. */
+struct gemm_served {
+    uint32_t variants, least, most;
+};
+struct gemm_served gemm_served(const struct gemm_planner *p, const void *plan);
 /* The refusal of a number of tokens that the plan does not serve. */
 ptxgen_status gemm_refuse_m(const struct gemm_planner *p, const void *plan, uint64_t m,
                             ptxgen_error *err);
@@ -167,6 +177,10 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
 const ptxgen_tile *gemm_choose(const struct gemm_planner *p, const void *plan, uint64_t m);
 ptxgen_status gemm_ctas(const struct gemm_planner *p, const void *plan, uint64_t m, uint32_t *ctas,
                         ptxgen_error *err);
+/* guarantee.c; of a plan without products, whose K or N is 0: sums are exact, as there are none. */
+ptxgen_guarantee gemm_guarantee_of_nothing(const char *family, uint32_t from_m, uint32_t to_m);
+ptxgen_status gemm_guarantee(const struct gemm_planner *p, const void *plan, uint64_t m,
+                             ptxgen_guarantee *guarantee, ptxgen_error *err);
 void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, char *text,
                   size_t size);
 
@@ -192,6 +206,11 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
                                     ptxgen_error *err)                                             \
     {                                                                                              \
         return gemm_ctas(&(planner), plan, m, ctas, err);                                          \
+    }                                                                                              \
+    ptxgen_status ptxgen_##F##_guarantee(const ptxgen_##F##_plan *plan, uint64_t m,                \
+                                         ptxgen_guarantee *guarantee, ptxgen_error *err)           \
+    {                                                                                              \
+        return gemm_guarantee(&(planner), plan, m, guarantee, err);                                \
     }                                                                                              \
     void ptxgen_##F##_explain(const ptxgen_##F##_plan *plan, uint64_t m, char *text, size_t size)  \
     {                                                                                              \

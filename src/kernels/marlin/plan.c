@@ -465,6 +465,14 @@ static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uin
     return v->cluster > 1 || gemm_deals_whole(tiles, units);
 }
 
+static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
+{
+    const ptxgen_marlin_spec *s = &((const ptxgen_marlin_plan *)of)->spec;
+    if (!marlin_scales_sums(s, v))
+        g->w_rounding = s->type == PTXGEN_F16 ? PTXGEN_ROUNDING_F16 : PTXGEN_ROUNDING_BF16;
+    g->bound = marlin_corrects_sums(s, v) ? PTXGEN_BOUND_PARTS : PTXGEN_BOUND_PRODUCTS;
+}
+
 const struct gemm_planner marlin_planner = {
     GEMM_PLANNER_MEMBERS(marlin),
     .is_plan = marlin_is_plan,
@@ -487,6 +495,7 @@ const struct gemm_planner marlin_planner = {
     .is_whole = is_whole,
     .early_stages = marlin_early_stages,
     .has_cluster_per_tile = true,
+    .guarantee = guarantee,
     .describe = marlin_describe,
 };
 GEMM_PLANS(marlin, marlin_planner)

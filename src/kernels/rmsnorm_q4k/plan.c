@@ -2,7 +2,7 @@
 /* From a spec to the shape of the kernel. */
 #include "layout.h"
 
-#include "../plan.h"
+#include "../gemm/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -285,4 +285,31 @@ const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant)
     case 4: return "rmsnorm_q4k_m4";
     default: return "rmsnorm_q4k_m8";
     }
+}
+
+/* A row's bits depend on the variant alone, which serves all M up to its own tokens. */
+ptxgen_status ptxgen_rmsnorm_q4k_guarantee(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                           ptxgen_guarantee *guarantee, ptxgen_error *err)
+{
+    if (!rmsnorm_q4k_is_plan(plan) || !guarantee || !m)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: a plan that was made, m above 0 and a guarantee must be given",
+                           "rmsnorm_q4k");
+    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
+    uint32_t most = most_of(&plan->spec);
+    if (!v && (plan->spec.n[0] || m > most))
+        return rmsnorm_q4k_refuse_m(plan, m, err);
+    if (!v) {
+        *guarantee = gemm_guarantee_of_nothing("rmsnorm_q4k", 1, most);
+        return PTXGEN_OK;
+    }
+    ptxgen_guarantee g = {.same_bits = 1,
+                          .x_rounding = PTXGEN_ROUNDING_FIXED,
+                          .bound = PTXGEN_BOUND_PARTS,
+                          .from_m = v > plan->variants ? v[-1].tile_m + 1 : 1,
+                          .to_m = v->tile_m < most ? v->tile_m : most};
+    strncpy(g.sku, ptxgen_rmsnorm_q4k_entry(v), sizeof g.sku - 1);
+    g.batch_invariant = g.from_m == 1 && g.to_m == most;
+    *guarantee = g;
+    return PTXGEN_OK;
 }

@@ -366,6 +366,17 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
     gemm_describe_tile(v, gemm_is_wgmma(v) ? "wgmma.sp" : "mma.sp", divides, text, size);
 }
 
+/* Sums of s8 are exact; so is what follows them, but for an activation that is approximated. */
+static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
+{
+    const ptxgen_sparse24_spec *s = &((const ptxgen_sparse24_plan *)of)->spec;
+    bool is_s8 = sparse24_is_s8(s);
+    (void)v;
+    g->exact = is_s8 && (!s->activation || s->activation == PTXGEN_ACTIVATION_RELU);
+    g->sums = is_s8 ? PTXGEN_SUMS_S32 : PTXGEN_SUMS_F32;
+    g->bound = g->exact ? PTXGEN_BOUND_ZERO : is_s8 ? PTXGEN_BOUND_SUM : PTXGEN_BOUND_PRODUCTS;
+}
+
 const struct gemm_planner sparse24_planner = {
     GEMM_PLANNER_MEMBERS(sparse24),
     .is_plan = sparse24_is_plan,
@@ -387,6 +398,7 @@ const struct gemm_planner sparse24_planner = {
     .work = work,
     .is_whole = is_whole,
     .check_launch = check_launch,
+    .guarantee = guarantee,
     .describe = describe,
 };
 GEMM_PLANS(sparse24, sparse24_planner)
@@ -406,6 +418,16 @@ ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
     if (m && !ptxgen_dense_choose(&plan->dense, m))
         return gemm_refuse_m(&sparse24_planner, plan, m, err);
     return ptxgen_dense_ctas(&plan->dense, m, ctas, err);
+}
+
+ptxgen_status ptxgen_sparse24_guarantee(const ptxgen_sparse24_plan *plan, uint64_t m,
+                                        ptxgen_guarantee *guarantee, ptxgen_error *err)
+{
+    if (!guarantee || !m || !has_dense_plan(plan))
+        return gemm_guarantee(&sparse24_planner, plan, m, guarantee, err);
+    if (!ptxgen_dense_choose(&plan->dense, m))
+        return gemm_refuse_m(&sparse24_planner, plan, m, err);
+    return ptxgen_dense_guarantee(&plan->dense, m, guarantee, err);
 }
 
 void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text, size_t size)

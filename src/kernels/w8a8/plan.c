@@ -624,6 +624,16 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
                               partials_bytes(v)};
 }
 
+static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
+{
+    bool is_s8 = ((const ptxgen_w8a8_plan *)of)->spec.codes == PTXGEN_W8A8_S8;
+    (void)v;
+    g->exact = is_s8;
+    g->sums = is_s8 ? PTXGEN_SUMS_S32 : PTXGEN_SUMS_F32;
+    g->x_rounding = is_s8 ? PTXGEN_ROUNDING_S8 : PTXGEN_ROUNDING_E4M3;
+    g->bound = is_s8 ? PTXGEN_BOUND_ZERO : PTXGEN_BOUND_PRODUCTS;
+}
+
 const struct gemm_planner w8a8_planner = {
     GEMM_PLANNER_MEMBERS(w8a8),
     .min_m = offsetof(ptxgen_w8a8_plan, spec.min_m),
@@ -643,6 +653,7 @@ const struct gemm_planner w8a8_planner = {
     .most_ctas = 1,
     .work = work,
     .is_whole = is_whole,
+    .guarantee = guarantee,
     .describe = describe,
 };
 GEMM_PLANS(w8a8, w8a8_planner)

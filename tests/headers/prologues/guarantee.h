@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ptxgen/marlin.h>
+
+#include <stdio.h>
+
+extern ptxgen_error err;
+extern const ptxgen_marlin_plan plan;
