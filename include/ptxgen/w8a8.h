@@ -4,12 +4,14 @@
  *
  *     q[m,k]   = clamp(round(x[m,k] / sx[m]) + z[m], q_min, q_max)
  *     acc[m,n] = Σ_k (q[m,k] − z[m]) · w[n,k]
- *     y[m,n]   = acc[m,n] · sx[m] · sw[n]  (+ bias[n])
+ *     v[m,n]   = acc[m,n] · sx[m] · sw[n]  (+ bias[n])
+ *     y[m,n]   = f(v[m,n])  (+ residual[m,n])      f: identity, SiLU, GELU or ReLU
+ *     y[m,n]   = silu(v) · v'  (+ residual[m,n])   with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
  *
  *     x         [M, K]  activations of M tokens: f32, f64, f16 or bf16
  *     w         [N, K]  weights of N output features, codes as those of x, with a scale sw for each
  *                       feature
- *     y         [M, N]  outputs: f32, f64, f16 or bf16; bias [N]
+ *     y         [M, N]  outputs: f32, f64, f16 or bf16; residual likewise, bias [N]
  *
  * Codes are s8, or e4m3: numbers of 8 bits with three bits of mantissa (fp8). M is an argument of
  * the launch, up to 2³¹ − 1; K and N may have any value. If the rows of w are no multiples of 16
@@ -31,19 +33,25 @@
  *   - A token with a NaN or infinity in x gives NaN in its own row of y only. Its codes are 0.
  *   - −128 is an ordinary weight. acc is exact: a spec whose sums could exceed s32 is refused,
  *     that is, K above 132,104 for codes from −127 to 127, and K above 131,071 with −128.
- *   - y = ((acc · sx) · sw) + bias, computed from left to right and then rounded to y's type; f64
- *     is rounded to f32 first if y is f16 or bf16.
+ *   - v = ((acc · sx) · sw) + bias, and v + residual, are computed from left to right, and y is
+ *     rounded to its type; f64 is rounded to f32 first if y is f16 or bf16.
+ *   - A function f, SwiGLU and a residual need a work type of f32. f and SwiGLU are not exact:
+ *     ptxgen_w8a8_reference_bound states how far y may be off.
  *
  * Where codes are e4m3 (sm_89 and later):
  *   - q[m,k] = x[m,k] / sx[m], rounded to f32, then to the nearest e4m3 number, ties to even;
- *     larger ones become 448, the largest; the code of 0 and of −0 is +0. With DYNAMIC sx = max|x| / 448. There are no zero
- *     points.
+ *     larger ones become 448, the largest; the code of 0 and of −0 is +0. With DYNAMIC sx = max|x|
+ * / 448. There are no zero points.
  *   - acc is f32. Tensor cores may keep only 13 bits while they add e4m3 products, so these are
  *     summed for at most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound
  *     states how far y may be off. Launches of the same plan with the same M and operands give
  *     the same bits.
  *   - A weight that is NaN makes its feature's outputs NaN.
  *   - x and y are f32, f16 or bf16; K is at most 131,072.
+ *
+ * With SwiGLU w has 2·N rows, in blocks of 16: eight of gate, then the same eight of up. w_scale,
+ * w_sum and bias have 2·N elements in the same order. ptxgen_w8a8_pair brings rows into this order.
+ * N is a multiple of 8.
  *
  * With few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one kernel:
  * each CTA quantises the tokens for itself while its first weights arrive. With more tokens it is
@@ -78,6 +86,8 @@
 #include <ptxgen/tile.h>
 #include <ptxgen/types.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -107,11 +117,20 @@ typedef struct ptxgen_w8a8_spec {
     uint8_t asymmetric;     /**< 1, only with s8: with zero points, and with sums of w's rows */
     uint8_t bias;           /**< 1: biases of the work type are added */
     uint8_t codes;          /**< ptxgen_w8a8_codes */
-    uint8_t reserved[2];    /**< 0 */
+    uint8_t epilogue;       /**< ptxgen_epilogue; with SwiGLU n is of gate and of up each */
+    uint8_t activation;     /**< ptxgen_activation; none with SwiGLU, which has its own */
+    uint8_t residual;       /**< 1: a residual of y's type is added to y */
+    uint8_t reserved[3];    /**< 0 */
 } ptxgen_w8a8_spec;
 
 /** The work type of a spec: PTXGEN_F64 or PTXGEN_F32. */
 PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
+/**
+ * Whether outputs are exact: codes are s8, and there is no function and no SwiGLU. Then kernels
+ * and ptxgen_w8a8_reference have the same bits; otherwise ptxgen_w8a8_reference_bound says how far
+ * they may be apart.
+ */
+PTXGEN_API bool ptxgen_w8a8_is_exact(const ptxgen_w8a8_spec *spec);
 
 /* ---- planning ---- */
 
@@ -139,9 +158,10 @@ typedef struct ptxgen_w8a8_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
- * above 2³¹ − 1, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes with
- * f64, zero points or a range; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89 or PTX 8.4; with
- * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, or a min_m above max_m.
+ * above 2³¹ − 1, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes
+ * with f64, zero points or a range, a function, SwiGLU or a residual with f64, and SwiGLU with an N
+ * that is no multiple of 8; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89 or PTX 8.4; with
+ * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, a min_m above max_m, or a function with SwiGLU.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
@@ -217,6 +237,14 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_pack(uint32_t n, uint32_t k, const int8_t *
 PTXGEN_API ptxgen_status ptxgen_w8a8_row_sums(uint32_t n, uint32_t k, const int8_t *codes,
                                               uint32_t stride, int32_t *sums, ptxgen_error *err);
 
+/**
+ * Brings rows of gate and of up, n of `bytes` bytes each without gaps, into the order that SwiGLU
+ * takes: codes (packed to the stride), scales, sums or biases. `to` has 2·n rows. Refuses an n that
+ * is no multiple of 8.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_pair(uint32_t n, size_t bytes, const void *gate,
+                                          const void *up, void *to, ptxgen_error *err);
+
 /* ---- the reference ---- */
 
 /** The arrays of ptxgen_w8a8_args in host memory, each aligned to its elements. */
@@ -229,12 +257,15 @@ typedef struct ptxgen_w8a8_operands {
     const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
     const int32_t *x_zero; /**< asymmetric TENSOR: [1], TOKEN: [m], from q_min to q_max */
     uint64_t x_stride;
+    const void *residual; /**< [m, n] of y's type, rows residual_stride elements apart (0: n) */
+    uint64_t residual_stride;
 } ptxgen_w8a8_operands;
 
 /** A token after quantisation. */
 typedef struct ptxgen_w8a8_token {
     double scale; /**< NaN for a token whose outputs are NaN; a value of the work type */
     int32_t zero;
+    uint64_t m; /**< its number */
 } ptxgen_w8a8_token;
 
 /**
@@ -249,7 +280,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spe
 /**
  * Computes features first_n to first_n + count − 1 of one token: y [count] of y's type, with the
  * same bits that a kernel writes (but for the bits of a NaN), and acc [count] unless `acc` is NULL.
- * `codes` and `token` are the results of ptxgen_w8a8_reference_codes. Refuses e4m3 codes.
+ * `codes` and `token` are the results of ptxgen_w8a8_reference_codes. Refuses specs that are not
+ * exact.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_w8a8_operands *operands,
@@ -258,11 +290,11 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
                                                int32_t *acc, ptxgen_error *err);
 
 /**
- * The same for a plan of e4m3 codes: computes y [count] in double precision, and the bound [count]
- * of the error of the output of the plan's kernel for operands->m tokens (ptxgen/accuracy.h; NaN
- * where there is no statement, as where acc · sx leaves the range of f32), and spread [count]
- * unless `spread` is NULL. Errors: PTXGEN_ERROR_UNSUPPORTED for s8 codes, whose outputs are exact;
- * PTXGEN_ERROR_OUT_OF_MEMORY.
+ * The same for a plan that is not exact: computes y [count] in double precision, and the bound
+ * [count] of the error of the output of the plan's kernel for operands->m tokens
+ * (ptxgen/accuracy.h; NaN where there is no statement, as where acc · sx leaves the range of f32),
+ * and spread [count] unless `spread` is NULL. Errors: PTXGEN_ERROR_UNSUPPORTED for a plan whose
+ * outputs are exact; PTXGEN_ERROR_OUT_OF_MEMORY.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference_bound(
     const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_operands *operands, const int8_t *codes,
@@ -280,7 +312,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference_bound(
  * The bytes of w between its rows may have any value, but are read, so w has n · w_stride bytes. x
  * is read faster if its rows start at multiples of 16 bytes.
  *
- * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays").
+ * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays"), but
+ * y may be the residual itself.
  */
 typedef struct ptxgen_w8a8_args {
     uint64_t m;                  /**< tokens: 0 launches nothing, fewer than 2³¹ */
@@ -305,6 +338,9 @@ typedef struct ptxgen_w8a8_args {
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
     uint64_t x_bytes, w_bytes, w_scale_bytes, w_sum_bytes, bias_bytes;
     uint64_t x_scale_bytes, x_zero_bytes, y_bytes;
+    uint64_t residual;        /**< [m, n] of y's type; may be y itself, with the same stride */
+    uint64_t residual_stride; /**< at least n, below 2³²; 0 means n */
+    uint64_t residual_bytes;
 } ptxgen_w8a8_args;
 
 /** A plan's loaded entries, in one context. */

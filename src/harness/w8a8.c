@@ -21,15 +21,25 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
         snprintf(codes, sizeof codes, " codes=e4m3");
     else if (s->q_max && (s->q_min != -127 || s->q_max != 127))
         snprintf(codes, sizeof codes, " codes=%d..%d", s->q_min, s->q_max);
-    snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s", s->k, s->n, (unsigned long long)m,
-             element_type_names[s->x_type], element_type_names[s->y_type], scale_names[s->scales],
-             s->asymmetric ? " asymmetric" : "", codes, s->bias ? " bias" : "");
+    snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s%s%s%s%s", s->k, s->n,
+             (unsigned long long)m, element_type_names[s->x_type], element_type_names[s->y_type],
+             scale_names[s->scales], s->asymmetric ? " asymmetric" : "", codes,
+             s->epilogue ? " swiglu" : "", s->activation ? " " : "",
+             s->activation ? activation_kind_names[s->activation] : "", s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
+}
+
+/* Rows of w, those of gate and of up with SwiGLU. */
+static uint32_t weight_rows(const ptxgen_w8a8_spec *s)
+{
+    return s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 2 * s->n : s->n;
 }
 
 static struct product product(const void *spec)
 {
     const ptxgen_w8a8_spec *s = spec;
-    return (struct product){s->k, s->n, s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
+    return (struct product){s->k, weight_rows(s),
+                            s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
 }
 
 KEEP_VARIANT(w8a8, ptxgen_tile, true)
@@ -41,20 +51,22 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     const ptxgen_w8a8_spec *s = plan;
     uint32_t aligned = ((const ptxgen_w8a8_plan *)plan)->copy_bytes;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
-    uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1;
+    uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1, rows = weight_rows(s);
     const struct operand all[W8A8_OPERANDS] = {
         [W8A8_AT_X] =
             OPERAND_ROWS(x, X, true, m, s->k, s->x_type, .deviation = 1, .outliers = true),
-        [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, ELEMENT_BYTES,
+        [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, rows, s->k, ELEMENT_BYTES,
                               ARG_AND_SIZE(w), .pitch = s->w_stride),
-        [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, s->n, work, .mean = 0.01,
+        [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, rows, work, .mean = 0.01,
                                         .deviation = 0.004, .positive = true),
-        [W8A8_AT_W_SUM] = OPERAND_ROW(w_sum, INPUT, s->asymmetric, s->n, ELEMENT_S32),
-        [W8A8_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, s->n, work, .deviation = 2),
+        [W8A8_AT_W_SUM] = OPERAND_ROW(w_sum, INPUT, s->asymmetric, rows, ELEMENT_S32),
+        [W8A8_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, rows, work, .deviation = 2),
         [W8A8_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, s->scales, given, work, .mean = 0.03,
                                         .deviation = 0.01, .positive = true),
         [W8A8_AT_X_ZERO] =
             OPERAND_ROW(x_zero, INPUT, s->scales && s->asymmetric, given, ELEMENT_S32),
+        [W8A8_AT_RESIDUAL] =
+            OPERAND_ROWS(residual, RESIDUAL, s->residual, m, s->n, s->y_type, .deviation = 2),
         [W8A8_AT_Y] = OPERAND_ROWS(y, OUTPUT, true, m, s->n, s->y_type),
     };
     memcpy(to, all, sizeof all);
@@ -69,8 +81,8 @@ void w8a8_sum_rows(struct problem *p)
 {
     const ptxgen_w8a8_spec *s = p->plan;
     if (s->asymmetric)
-        ptxgen_w8a8_row_sums(s->n, s->k, (const int8_t *)p->buffers[W8A8_AT_W].host, s->w_stride,
-                             (int32_t *)(void *)p->buffers[W8A8_AT_W_SUM].host, NULL);
+        ptxgen_w8a8_row_sums(weight_rows(s), s->k, (const int8_t *)p->buffers[W8A8_AT_W].host,
+                             s->w_stride, (int32_t *)(void *)p->buffers[W8A8_AT_W_SUM].host, NULL);
 }
 
 static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
@@ -81,7 +93,7 @@ static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
 /* Turns those codes of the weights that are NaN, 0x7F and 0xFF, into 1.875 and its negative. */
 static void clear_nans(const ptxgen_w8a8_spec *s, const struct buffer *w)
 {
-    for (uint64_t n = 0; n < s->n; n++)
+    for (uint64_t n = 0; n < weight_rows(s); n++)
         for (uint32_t k = 0; k < s->k; k++) {
             uint8_t *code = w->host + n * s->w_stride + k;
             if ((*code & 0x7F) == 0x7F)
@@ -146,13 +158,15 @@ static ptxgen_status compute(const struct problem *p, const struct block *b, uin
         .x_scale = p->buffers[W8A8_AT_X_SCALE].host,
         .x_zero = problem_at(p, W8A8_AT_X_ZERO, 0, 0),
         .x_stride = p->strides[W8A8_AT_X],
+        .residual = problem_at(p, W8A8_AT_RESIDUAL, 0, 0),
+        .residual_stride = p->strides[W8A8_AT_RESIDUAL],
         .m = p->m,
     };
     int8_t *codes = malloc(s->k);
     if (!codes)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for tokens' codes");
     ptxgen_status status = ptxgen_w8a8_reference_codes(s, &operands, row, codes, &token->at, err);
-    if (status == PTXGEN_OK && s->codes == PTXGEN_W8A8_E4M3)
+    if (status == PTXGEN_OK && !ptxgen_w8a8_is_exact(s))
         status =
             ptxgen_w8a8_reference_bound(p->plan, &operands, codes, &token->at, b->column,
                                         b->columns, token->y, token->bounds, token->spreads, err);
@@ -163,7 +177,7 @@ static ptxgen_status compute(const struct problem *p, const struct block *b, uin
     return status;
 }
 
-/* With s8 codes every bit is the kernel's, but a NaN's. */
+/* Where the spec is exact every bit is the kernel's, but a NaN's. */
 static ptxgen_status reference(const struct problem *p, const struct block *b,
                                struct block_reference *r, ptxgen_error *err)
 {
@@ -171,7 +185,7 @@ static ptxgen_status reference(const struct problem *p, const struct block *b,
     ptxgen_element type = (ptxgen_element)s->y_type;
     ptxgen_status status = PTXGEN_OK;
     struct token token;
-    r->exact = s->codes == PTXGEN_W8A8_S8;
+    r->exact = ptxgen_w8a8_is_exact(s);
     for (uint64_t row = 0; status == PTXGEN_OK && row < b->rows; row++) {
         status = compute(p, b, b->row + row, &token, err);
         for (uint32_t i = 0; status == PTXGEN_OK && i < b->columns; i++) {
@@ -187,7 +201,8 @@ static ptxgen_status reference(const struct problem *p, const struct block *b,
 
 /*
  * The file's output, of the same codes, in double precision or in the kernel's four roundings: the
- * sum of products as a float, two scales and the bias. What it is rounded to at last comes on top.
+ * sum of products as a float, two scales and the bias. What it is rounded to at last comes on top;
+ * where the spec is not exact, it is within a kernel's bound, doubled for each of the two.
  */
 static ptxgen_status widen(const struct problem *p, const struct block *b,
                            struct block_reference *r, ptxgen_error *err)
@@ -204,7 +219,7 @@ static ptxgen_status widen(const struct problem *p, const struct block *b,
             double product = token.sums[i] * token.at.scale * scale, y = r->value[at];
             double bias = s->bias ? ptxgen_element_load(work, p->buffers[W8A8_AT_BIAS].host, n) : 0;
             double bound = 0x1p-21 * (fabs(product) + fabs(bias)) + fabs(y - (product + bias));
-            r->bound[at] = isfinite(y) ? bound : 0;
+            r->bound[at] = !isfinite(y) ? 0 : r->exact ? bound : 4 * r->bound[at];
         }
     }
     return status;
@@ -248,13 +263,22 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
     s->scales = random_below(r, 2) ? PTXGEN_W8A8_DYNAMIC : (uint8_t)random_below(r, 3);
     s->asymmetric = (uint8_t)random_below(r, 2);
     s->bias = (uint8_t)random_below(r, 2);
+    if (random_below(r, 2)) {
+        s->residual = (uint8_t)random_below(r, 2);
+        s->activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
+        s->epilogue = s->activation == PTXGEN_ACTIVATION_NONE && random_below(r, 2);
+        s->x_type = s->x_type == PTXGEN_F64 ? PTXGEN_F32 : s->x_type;
+        s->y_type = s->y_type == PTXGEN_F64 ? PTXGEN_F32 : s->y_type;
+    }
+    if (s->epilogue)
+        s->n = (s->n + 7) / 8 * 8;
     if (target->ptx.sm >= 89 && random_below(r, 3) == 0) {
         s->codes = PTXGEN_W8A8_E4M3;
         s->q_min = s->q_max = s->asymmetric = 0;
         s->x_type = s->x_type == PTXGEN_F64 ? PTXGEN_F16 : s->x_type;
         s->y_type = s->y_type == PTXGEN_F64 ? PTXGEN_F16 : s->y_type;
     }
-    uint64_t products = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * s->n);
+    uint64_t products = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * weight_rows(s));
     uint32_t m = random_launch_rows(r, small, products);
     if (random_below(r, 2)) {
         s->max_m = m + 1 + random_below(r, 3);

@@ -15,6 +15,7 @@ enum {
     W8A8_AT_BIAS,
     W8A8_AT_X_SCALE,
     W8A8_AT_X_ZERO,
+    W8A8_AT_RESIDUAL,
     W8A8_AT_Y,
     W8A8_OPERANDS
 };

@@ -84,15 +84,11 @@ static void activate(const struct linear_output *how, struct linear_estimate *e)
     e->error = activation->steepest * e->error + rough;
 }
 
-struct linear_result linear_finish(const struct linear_output *how, struct linear_estimate e,
-                                   const float *bias, const double *residual, bool promised)
+/* Adds the residual, and rounds to y's type. */
+static struct linear_result settle(const struct linear_output *how, struct linear_estimate e,
+                                   const double *residual, bool promised)
 {
     struct linear_result r = {.y = e.value, .spread.deviation = NAN};
-    if (isnan(e.value))
-        return r;
-    if (bias)
-        add(&e, *bias);
-    activate(how, &e);
     if (residual) {
         require_range(&e);
         if (!isfinite(*residual)) {
@@ -112,4 +108,44 @@ struct linear_result linear_finish(const struct linear_output *how, struct linea
     r.spread = spread_result(&e.spread);
     ptxgen_bound_settle(how->type, &r.y, &r.bound);
     return r;
+}
+
+struct linear_result linear_finish(const struct linear_output *how, struct linear_estimate e,
+                                   const float *bias, const double *residual, bool promised)
+{
+    if (isnan(e.value))
+        return (struct linear_result){.y = e.value, .spread.deviation = NAN};
+    if (bias)
+        add(&e, *bias);
+    activate(how, &e);
+    return settle(how, e, residual, promised);
+}
+
+/* A product a·b with errors A and B is off by A|b| + B|a| + AB, and then rounded. */
+static struct linear_estimate multiply(struct linear_estimate a, struct linear_estimate b)
+{
+    double value = a.value * b.value;
+    double error = a.error * fabs(b.value) + b.error * fabs(a.value) + a.error * b.error;
+    double magnitude = a.magnitude * fabs(b.value) + b.magnitude * fabs(a.value);
+    return (struct linear_estimate){
+        .value = value,
+        .error = error + unit_f32 * (fabs(value) + error) + underflow,
+        .magnitude = 2 * magnitude, /* the activation may be steeper than 1 */
+        .spread = spread_multiply(&a.spread, a.value, &b.spread, b.value)};
+}
+
+struct linear_result linear_finish_pair(const struct linear_output *how,
+                                        struct linear_estimate gate, const float *bias,
+                                        struct linear_estimate up, const float *up_bias,
+                                        const double *residual, bool promised)
+{
+    if (isnan(gate.value) || isnan(up.value))
+        return (struct linear_result){.y = NAN, .spread.deviation = NAN};
+    if (bias) {
+        add(&gate, *bias);
+        add(&up, *up_bias);
+    }
+    activate(how, &gate);
+    require_range(&up);
+    return settle(how, multiply(gate, up), residual, promised);
 }

@@ -79,5 +79,13 @@ struct linear_result {
  */
 struct linear_result linear_finish(const struct linear_output *how, struct linear_estimate sum,
                                    const float *bias, const double *residual, bool promised);
+/**
+ * The same for activation(gate + bias)·(up + up_bias) + residual; biases are both given or both
+ * NULL.
+ */
+struct linear_result linear_finish_pair(const struct linear_output *how,
+                                        struct linear_estimate gate, const float *bias,
+                                        struct linear_estimate up, const float *up_bias,
+                                        const double *residual, bool promised);
 
 #endif

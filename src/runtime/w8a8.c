@@ -17,12 +17,13 @@ static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const scales[] = {"dynamic", "tensor", "token"};
     const ptxgen_w8a8_spec *s = spec;
-    snprintf(text, size, "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s",
-             s->k, s->n, s->w_stride, s->min_m, s->max_m,
-             s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "", s->q_min, s->q_max,
-             family_element(s->x_type), family_element(s->y_type),
+    snprintf(text, size,
+             "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s%s%s%s", s->k,
+             s->n, s->w_stride, s->min_m, s->max_m, s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "",
+             s->q_min, s->q_max, family_element(s->x_type), family_element(s->y_type),
              s->scales < 3 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
-             s->bias ? " bias" : "");
+             w8a8_gated(s) ? " swiglu" : "", family_activation(s->activation),
+             s->bias ? " bias" : "", s->residual ? " residual" : "");
 }
 
 static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,
@@ -36,10 +37,10 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
-    uint64_t n = s->n, w = s->k ? (n - 1) * w8a8_w_stride(s) + s->k : 0;
+    uint64_t n = w8a8_rows(s), w = s->k ? (n - 1) * w8a8_w_stride(s) + s->k : 0;
     uint64_t scales = s->scales == PTXGEN_W8A8_TENSOR ? 1 : a->m;
     (void)err;
-    *to = (struct family_arrays){8,
+    *to = (struct family_arrays){9,
                                  {OPERAND_ROWS(a, x, true, INPUT, x, s->k, a->m),
                                   OPERAND_BYTES(a, w, true, INPUT, p->copy_bytes, w),
                                   OPERAND_BYTES(a, w_scale, true, INPUT, work, n * work),
@@ -47,6 +48,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
                                   OPERAND_BYTES(a, bias, s->bias, INPUT, work, n * work),
                                   OPERAND_BYTES(a, x_scale, given, INPUT, work, scales * work),
                                   OPERAND_BYTES(a, x_zero, has_zeros, INPUT, SUM, scales * SUM),
+                                  OPERAND_ROWS(a, residual, s->residual, IN_PLACE, y, s->n, a->m),
                                   OPERAND_ROWS(a, y, true, OUTPUT, y, s->n, a->m)}};
     return PTXGEN_OK;
 }
@@ -78,9 +80,12 @@ static void align(const ptxgen_w8a8_plan *plan, uint64_t out, ptxgen_w8a8_args *
                   struct launch_list *to)
 {
     const uint32_t element = w8a8_align_element(plan);
-    struct launch_rows w = {
-        "w",    a->w, w8a8_w_stride(&plan->spec) / element, plan->spec.n, w8a8_align_columns(plan),
-        element};
+    struct launch_rows w = {"w",
+                            a->w,
+                            w8a8_w_stride(&plan->spec) / element,
+                            w8a8_rows(&plan->spec),
+                            w8a8_align_columns(plan),
+                            element};
     launch_list_align(to, entries_of(plan).quantises, &w, out);
     a->w = w.address;
     a->overlap_previous = 0;
@@ -126,7 +131,7 @@ static void map_operands(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v,
     const ptxgen_cu_tensor_map_data_type bytes = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8;
     const uint32_t present =
         w8a8_copies_present_tokens(v) && a->m < v->tile_m ? (uint32_t)a->m : v->tile_m;
-    const struct launch_rows w = {"w", a->w, w8a8_read_stride(plan, v), s->n, s->k, 1};
+    const struct launch_rows w = {"w", a->w, w8a8_read_stride(plan, v), w8a8_rows(s), s->k, 1};
     const uint32_t row = w8a8_code_stride(s);
     const struct launch_rows x = {"the codes", codes, row, a->m, row, 1};
     launch_list_map(to, &w, bytes, w8a8_stage_features(s, v), LAUNCH_MAP);
@@ -160,8 +165,10 @@ static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, const p
                    [W8A8_TOKEN_ZEROS] = a->workspace + s->zeros,
                    [W8A8_FLAGS] = a->workspace + s->flags,
                    [W8A8_PARTIALS] = a->workspace + s->partials,
+                   [W8A8_RESIDUAL] = a->residual,
                    [W8A8_X_STRIDE] = a->x_stride,
                    [W8A8_Y_STRIDE] = a->y_stride,
+                   [W8A8_RESIDUAL_STRIDE] = a->residual_stride,
                    [W8A8_M] = a->m,
                    [W8A8_SHARE] = s->tiles.share,
                    [W8A8_EXTRA] = s->tiles.extra,
@@ -191,7 +198,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family w8a8 = {
-    .table = {FAMILY_TABLE(w8a8), .plan_version = 19, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(w8a8), .plan_version = 20, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(w8a8),
     FAMILY_WORKSPACE_MEMBERS(w8a8),

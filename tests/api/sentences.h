@@ -326,13 +326,17 @@ ROW(ptxgen_w8a8_make_plan, ZEROS, TARGET,
 ROW(ptxgen_w8a8_make_plan, ONES, UNSUPPORTED,
     "w8a8: N = 4294967295 is above 2147483647")
 ROW(ptxgen_w8a8_pack, NO, INVALID_ARGUMENT, "w8a8: an array of codes is NULL")
+ROW(ptxgen_w8a8_pair, NO, INVALID_ARGUMENT,
+    "w8a8: rows of gate, of up, and room for both must be given")
+ROW(ptxgen_w8a8_pair, ONES, UNSUPPORTED,
+    "w8a8: 4294967295 rows to pair; it must be a multiple of 8")
 ROW(ptxgen_w8a8_quantise, ANY, INVALID_ARGUMENT, "w8a8: weights, codes and scales must be given")
-ROW(ptxgen_w8a8_reference, ANY, INVALID_ARGUMENT,
-    "w8a8: spec, operands or an operand that the spec needs is NULL")
+ROW(ptxgen_w8a8_reference, NO, INVALID_ARGUMENT, "w8a8: a spec and operands must be given")
+ROW(ptxgen_w8a8_reference, ZEROS | ONES, INVALID_ARGUMENT, "w8a8: x is NULL")
 ROW(ptxgen_w8a8_reference_bound, ANY, INVALID_ARGUMENT,
     "w8a8: a plan that was made, codes, a token, y and bound must be given")
-ROW(ptxgen_w8a8_reference_codes, ANY, INVALID_ARGUMENT,
-    "w8a8: spec, operands or an operand that the spec needs is NULL")
+ROW(ptxgen_w8a8_reference_codes, NO, INVALID_ARGUMENT, "w8a8: a spec and operands must be given")
+ROW(ptxgen_w8a8_reference_codes, ZEROS | ONES, INVALID_ARGUMENT, "w8a8: x is NULL")
 ROW(ptxgen_w8a8_row_sums, NO, INVALID_ARGUMENT, "w8a8: an array of codes is NULL")
 ROW(ptxgen_w8a8_use_tile, ANY, INVALID_ARGUMENT,
     "w8a8: a plan that was made, and a tile, must be given")

@@ -120,6 +120,7 @@ static const struct exception {
     {"ptxgen_sparse24_validate", {false, true, false}},
     {"ptxgen_tuning_load", {false, true, true}}, /* nothing, for a device of any name */
     {"ptxgen_w8a8_pack", {false, true, false}},
+    {"ptxgen_w8a8_pair", {false, true, false}},
     {"ptxgen_w8a8_row_sums", {false, true, false}},
 };
 

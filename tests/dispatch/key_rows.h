@@ -129,7 +129,8 @@ static const struct keyed keyed_w8a8 = {
      ROW(q_min, (uint16_t)-128), ROW(q_max, 100), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
      ROW(scales, PTXGEN_W8A8_TENSOR), ROW(asymmetric, 1), ROW(bias, 1),
      KEY_IN(ptxgen_w8a8_spec, codes, PTXGEN_W8A8_E4M3, &key_w8a8_without_range),
-     RESERVED(ptxgen_w8a8_spec, reserved)}};
+     ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(activation, PTXGEN_ACTIVATION_GELU),
+     ROW(residual, 1), RESERVED(ptxgen_w8a8_spec, reserved)}};
 #undef ROW
 
 #define ROW(member, other) KEY(ptxgen_dense_spec, member, other)

@@ -274,9 +274,12 @@ static void guarantees_of_w8a8_hold(void **state)
     const ptxgen_w8a8_spec s8 = {.n = 72, .k = 1024, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32};
     const ptxgen_w8a8_spec e4m3 = {.n = 200, .k = 4096, .x_type = PTXGEN_F16,
                                    .y_type = PTXGEN_F32, .codes = PTXGEN_W8A8_E4M3};
+    const ptxgen_w8a8_spec gelu = {.n = 200, .k = 512, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16,
+                                   .activation = PTXGEN_ACTIVATION_GELU, .residual = 1};
     EXPECT(&w8a8, "cpu:sm_80", &s8, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_90", &s8, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_89", &e4m3, .ends = true);
+    EXPECT(&w8a8, "cpu:sm_90", &gelu, .invariant = true);
 }
 
 /* ---- the bound's form ---- */

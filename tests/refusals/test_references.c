@@ -202,7 +202,7 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
 {
     (void)state;
     enum { N = 3, K = 4 };
-    const ptxgen_w8a8_spec spec = {
+    ptxgen_w8a8_spec spec = {
         .k = K, .n = N, .q_min = -100, .q_max = 50, .scales = PTXGEN_W8A8_TOKEN, .asymmetric = 1};
     float x[2 * K] = {0}, x_scale[2] = {1, 1}, w_scale[N] = {1, 1, 1}, y[N];
     int32_t x_zero[2] = {-100, 50}, acc[N];
@@ -217,6 +217,8 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
                               .x_stride = K,
                               .m = 2};
 #define CODES(m) ptxgen_w8a8_reference_codes(&spec, &o, m, codes, &token, &err)
+    REFUSED(INVALID, ptxgen_w8a8_reference_codes(NULL, &o, 0, codes, &token, &err),
+            "w8a8: a spec and operands must be given");
 #define ROWS(first, rows) ptxgen_w8a8_reference(&spec, &o, codes, &token, first, rows, y, acc, &err)
     TAKEN(CODES(0));
     TAKEN(CODES(1));
@@ -229,6 +231,15 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
     o.x_stride = K - 1;
     REFUSED(INVALID, CODES(0), "w8a8: the row stride of x, 3, is below its 4 columns");
     o.x_stride = 0;
+    o.w = NULL;
+    REFUSED(INVALID, CODES(0), "w8a8: w is NULL");
+    o.w = w;
+    spec.residual = 1;
+    REFUSED(INVALID, CODES(0), "w8a8: residual is NULL");
+    o.residual = x;
+    o.residual_stride = N - 1;
+    REFUSED(INVALID, CODES(0), "w8a8: the row stride of residual, 2, is below its 3 columns");
+    o.residual_stride = 0;
     TAKEN(ROWS(0, N));
     TAKEN(ROWS(N, 0));
     REFUSED(INVALID, ROWS(1, N), "w8a8: features 1 to 4 of N = 3");

@@ -467,6 +467,12 @@ static void weights_of_8_bits_are_checked(void **state)
     TAKEN(ptxgen_w8a8_row_sums(2, 3, codes, 4, sums, &err));
     REFUSED(INVALID, ptxgen_w8a8_row_sums(2, 3, codes, 2, sums, &err),
             "w8a8: a stride of 2 bytes for rows of 3 codes");
+    char paired[16];
+    TAKEN(ptxgen_w8a8_pair(8, 1, codes, packed, paired, &err));
+    REFUSED(UNSUPPORTED, ptxgen_w8a8_pair(7, 1, codes, packed, paired, &err),
+            "w8a8: 7 rows to pair; it must be a multiple of 8");
+    REFUSED(INVALID, ptxgen_w8a8_pair(8, 1, NULL, packed, paired, &err),
+            "w8a8: rows of gate, of up, and room for both must be given");
 }
 
 int main(void)

@@ -170,8 +170,8 @@ static void a_bound_is_stated_where_it_can_be(void **state)
                    "w8a8: m = 16 is outside the 0 to 5 tokens");
     assert_refused(ptxgen_w8a8_reference(&plan.spec, &o, codes, &token, 0, 1, y, NULL, &err), &err,
                    UNSUPPORTED,
-                   "w8a8: sums of e4m3 codes are not exact; ptxgen_w8a8_reference_bound says how "
-                   "far y may be off");
+                   "w8a8: outputs of e4m3 codes, or of a function, are not exact; "
+                   "ptxgen_w8a8_reference_bound says how far y may be off");
     const ptxgen_w8a8_spec spec = {.k = K, .n = N, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32};
     const ptxgen_target target = target_of("sm_90a");
     assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);

@@ -10,6 +10,7 @@
 #include "tests/share.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define GOLDEN GOLDEN_DIR "/w8a8.safetensors"
 
@@ -165,6 +166,37 @@ static void tiles_of_wgmma_with_e4m3_codes_are_right(void **state)
         check_e4m3(cases[i], "cpu:sm_90");
 }
 
+/* Every kind of tile, and its edges. A residual and a bias alone leave outputs exact. */
+static void epilogues_are_right_on_every_tile(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_89"};
+    static const char *const cases[][5] = {
+        {"--residual", "--asymmetric", "f16", "s8", "largest error 0,"},
+        {"--activation=silu", "--bias", "f32", "s8", " of its bound; spread "},
+        {"--activation=gelu", "--residual", "bf16", "s8", " of its bound; spread "},
+        {"--activation=relu", "--residual", "f16", "e4m3", " of its bound; spread "},
+        {"--activation=gelu-tanh", "--bias", "f16", "e4m3", " of its bound; spread "},
+        {"--swiglu", "--asymmetric", "f16", "s8", " of its bound; spread "},
+        {"--swiglu", "--residual", "f32", "s8", " of its bound; spread "},
+        {"--swiglu", "--bias", "bf16", "e4m3", " of its bound; spread "},
+    };
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i / 3], *const device = devices[i % 3];
+        bool is_e4m3 = strcmp(c[3], "e4m3") == 0;
+        if (!test_in_share((int)i) || (is_e4m3 && i % 3 == 0))
+            continue;
+        struct outcome o =
+            run("run", "w8a8", "--k", "272", "--n", "200", "--m", "7,33,130", c[0], c[1], "--dtype",
+                c[2], "--codes", is_e4m3 ? "e4m3" : "127,127", "--device", device);
+        assert_exit(&o, 0);
+        assert_contains(o.out, c[4]);
+        outcome_free(&o);
+    }
+    assert_refuses(2, "a file's layer is one matrix; with --swiglu weights are random", "run",
+                   "w8a8", "--safetensors", GOLDEN, "--swiglu", "--device", "cpu");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +207,7 @@ int main(void)
         cmocka_unit_test(no_tokens_exit_with_0),
         cmocka_unit_test(random_specs_are_right_in_every_bit),
         cmocka_unit_test(layers_that_cannot_be_are_refused),
+        cmocka_unit_test(epilogues_are_right_on_every_tile),
         cmocka_unit_test(e4m3_codes_are_right_at_the_edges_of_every_tile),
         cmocka_unit_test(tiles_of_wgmma_with_e4m3_codes_are_right),
     };

@@ -39,7 +39,8 @@ static const ptxgen_w8a8_spec defaults = {.x_type = PTXGEN_F16, .y_type = PTXGEN
 #define AT(member) offsetof(ptxgen_w8a8_spec, member)
 static const struct option_row spec_rows[] = {
     {"k", "K", "Input features", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K | OPTION_OF_FILE},
-    {"n", "N", "Output features", OPTION_NUMBER, AT(n), .rules = OPTION_IS_N | OPTION_OF_FILE},
+    {"n", "N", "Output features; with --swiglu of gate and of up each, a multiple of 8",
+     OPTION_NUMBER, AT(n), .rules = OPTION_IS_N | OPTION_OF_FILE},
     {"dtype", "TYPE", "Activations and outputs: f32, f16 (default), bf16, f64", OPTION_OTHER,
      .parse = parse_types},
     {"x-type", "TYPE", "Activations alone", OPTION_CHOICE, AT(x_type),
@@ -52,7 +53,12 @@ static const struct option_row spec_rows[] = {
     {"codes", "MIN,MAX|e4m3",
      "The range of s8 codes: magnitudes, as 128,127 (127,127); or weights and activations are e4m3",
      OPTION_OTHER, .parse = parse_codes},
+    {"swiglu", NULL, "y = silu(gate) * up: w has rows of gate and of up, eight of each in turn",
+     OPTION_FLAG, AT(epilogue), .value = PTXGEN_EPILOGUE_SWIGLU},
+    {"activation", "NAME", "Of the sums: none (default), silu, gelu, gelu-tanh, relu",
+     OPTION_CHOICE, AT(activation), .choices = activation_kind_names},
     {"bias", NULL, "Add a bias", OPTION_FLAG, .at = AT(bias)},
+    {"residual", NULL, "Add a residual to y", OPTION_FLAG, .at = AT(residual)},
     {"w-stride", "BYTES", "From one feature of w to the next (K)", OPTION_NUMBER,
      .at = AT(w_stride)},
     {"min-m", "M", "The fewest tokens launched", OPTION_NUMBER, AT(min_m), .rules = OPTION_LEAST_M},

@@ -50,6 +50,9 @@ static ptxgen_status find_weight(const struct tensor_store *store, const char *l
     if (spec->codes != PTXGEN_W8A8_S8)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "files have s8 codes; with other codes weights are random");
+    if (spec->epilogue)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "a file's layer is one matrix; with --swiglu weights are random");
     ptxgen_status status = layer_require_part(store, layer, "weight", &l->weight, err);
     if (status != PTXGEN_OK)
         return status;
@@ -99,8 +102,9 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
         spec->bias = 1;
     if (!spec->w_stride)
         spec->w_stride = ptxgen_w8a8_stride(spec->k);
-    return status == PTXGEN_OK ? file_rows_find(store, o, spec->k, spec->n, false, rows, err)
-                               : status;
+    return status == PTXGEN_OK
+               ? file_rows_find(store, o, spec->k, spec->n, spec->residual, rows, err)
+               : status;
 }
 
 static void warn(const struct tensor_store *store, const struct family_options *o,

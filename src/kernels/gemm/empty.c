@@ -66,10 +66,16 @@ static void finish(ptx_kernel *k, const struct gemm_empty *what, const struct ro
         ptx_st_global_f64(k, to, 0, biased_wide(k, what, r->bias, column));
         return;
     }
-    ptx_f32 v = biased(k, what, r->bias, column);
+    ptx_u32 gate = column, up = column;
+    if (what->bias_pairs) {
+        ptx_u32 before = ptx_and_b32(k, column, U32(~(what->bias_pairs - 1)));
+        gate = ptx_add_u32(k, column, before);
+        up = ptx_add_u32(k, gate, U32(what->bias_pairs));
+    }
+    ptx_f32 v = biased(k, what, r->bias, gate);
     v = gemm_activate(k, what->pairs ? PTXGEN_ACTIVATION_SILU : what->activation, v);
     if (what->pairs)
-        v = ptx_mul_f32(k, v, biased(k, what, r->up_bias, column));
+        v = ptx_mul_f32(k, v, biased(k, what, what->bias_pairs ? r->bias : r->up_bias, up));
     if (what->residual) {
         ptx_u64 from = element_at(k, r->residual, column, what->type);
         v = ptx_add_f32(k, v, load(k, from, what->type));
@@ -84,7 +90,7 @@ void gemm_emit_empty(ptx_module *module, const char *name, const struct gemm_emp
     struct rows r;
     r.y = gemm_param_u64(k, "y", true);
     r.bias = gemm_param_u64(k, "bias", what->bias);
-    r.up_bias = gemm_param_u64(k, "up_bias", what->bias && what->pairs);
+    r.up_bias = gemm_param_u64(k, "up_bias", what->bias && what->pairs && !what->bias_pairs);
     r.residual = gemm_param_u64(k, "residual", what->residual);
     ptx_u64 y_stride = gemm_param_u64(k, "y_stride", true);
     ptx_u64 residual_stride = gemm_param_u64(k, "residual_stride", what->residual);

@@ -34,7 +34,8 @@ struct gemm_empty {
     ptxgen_element bias_type; /* f64 where y is f64 */
     ptxgen_activation activation;
     bool bias, residual;
-    bool pairs; /* SwiGLU */
+    bool pairs;          /* SwiGLU */
+    uint32_t bias_pairs; /* `bias` has so many of gate before as many of up; 0: up_bias has those */
 };
 
 /* Emits the entry `name`. */

@@ -282,6 +282,7 @@ static void finish_sums(const struct gemm_epilogue *o, struct gemm_epilogue_plac
         return;
     }
     scale_sums(o, at, sums, v);
+    at->up = true;
     if (o->pairs)
         scale_sums(o, at, up_sums, up);
     store_sums(o, at, v, up);

@@ -31,6 +31,7 @@ struct gemm_epilogue_place {
     struct gemm_chunk chunk;
     ptx_u32 row, column;
     ptx_u64 wide_row, column_bytes; /* the row, and the bytes from a row's start to the chunk */
+    bool up;                        /* SwiGLU: the sums of the chunk are those of up */
 };
 
 struct gemm_epilogue {

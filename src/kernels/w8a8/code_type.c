@@ -13,8 +13,11 @@
 #include "emit.h"
 
 static const struct w8a8_code_type types[] = {
-    [PTXGEN_W8A8_S8] = {.largest = 127, .integer = true},
-    [PTXGEN_W8A8_E4M3] = {.largest = 448, .has_nans = true, .sum_blocks = W8A8_MOST_BLOCKS}};
+    [PTXGEN_W8A8_S8] = {.largest = 127, .rounding = PTXGEN_ROUNDING_S8, .integer = true},
+    [PTXGEN_W8A8_E4M3] = {.largest = 448,
+                          .rounding = PTXGEN_ROUNDING_E4M3,
+                          .has_nans = true,
+                          .sum_blocks = W8A8_MOST_BLOCKS}};
 enum { TYPES = sizeof types / sizeof *types };
 
 const struct w8a8_code_type *w8a8_code_type(unsigned codes)

@@ -12,9 +12,10 @@
 #include <stdbool.h>
 
 struct w8a8_code_type {
-    int16_t largest; /* the largest code; where a spec gives no range, the least is −largest */
-    bool integer;    /* sums of products are s32 and exact, else f32 */
-    bool has_nans;   /* a byte may be a NaN, which 0 · NaN does not hide */
+    int16_t largest;  /* the largest code; where a spec gives no range, the least is −largest */
+    uint8_t rounding; /* ptxgen_rounding of x */
+    bool integer;     /* sums of products are s32 and exact, else f32 */
+    bool has_nans;    /* a byte may be a NaN, which 0 · NaN does not hide */
     uint32_t sum_blocks; /* blocks of K of a stage of 64 tokens of wgmma with sums apart; 0: none */
 };
 /* What is known of a type; of an unknown one, which w8a8_check_code_type refuses, as of s8. */

@@ -168,7 +168,7 @@ struct direct {
     ptx_s32 left;           /* columns of the tile from that one on */
     ptx_u32 row[2];         /* the lane's rows in a tile */
     struct row_token tokens[2];
-    ptx_u64 y[2];                      /* addresses of their outputs in column n */
+    ptx_u64 y[2], residual[2];         /* addresses of their outputs in the lane's first column */
     ptx_f32 scale[MAX_TOKEN_TILES][2]; /* of the lane's columns, where they are loaded ahead */
 };
 
@@ -180,7 +180,7 @@ struct product {
     bool wide;                         /* the work type is f64 */
     ptx_u32 along_n, along_m, along_k; /* the warp's place */
     ptx_u64 address[W8A8_X_STRIDE];    /* those parameters of 64 bits that are used */
-    ptx_u32 x_stride, y_stride;
+    ptx_u32 x_stride, y_stride, residual_stride;
     ptx_u32 first_granule;      /* of the CTA, or its cluster */
     bool issues_codes;          /* the codes of a stage are issued with its weights */
     bool rotates;               /* see w8a8_rotates: */
@@ -191,9 +191,11 @@ struct product {
     struct gemm_operand codes;
     struct operands operands;
     struct gemm_epilogue output;
-    ptx_u32 staging;        /* shared, for sums */
-    struct columns columns; /* loaded ahead, like the token: */
-    struct row_token token; /* where a thread has one chunk of a tile */
+    ptx_u32 staging; /* shared, for sums */
+    /* Loaded ahead: with SwiGLU of both matrices; the token where a thread has one chunk of a tile.
+     */
+    struct columns columns[2];
+    struct row_token token;
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
     ptx_u32 resident_lane, resident_end; /* where the lane's addresses of ldmatrix start and end */
     ptx_u32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES]
@@ -277,8 +279,9 @@ uint32_t w8a8_y_bytes(const struct product *q);
 ptx_u64 w8a8_of_column(struct product *q, enum w8a8_param param, ptx_u32 n, uint32_t bytes);
 /* Loads the scale and the zero point of token m if it exists, else 0. */
 void w8a8_load_token(struct product *q, ptx_u32 m, struct row_token *t);
-/* The address of y[m, n]. */
+/* The address of y[m, n], or of the residual's element there. */
 ptx_u64 w8a8_find_y(struct product *q, ptx_u32 m, ptx_u32 n);
+ptx_u64 w8a8_find_residual(struct product *q, ptx_u32 m, ptx_u32 n);
 /* The scale, bias and sum of weights of a column, and an output of the column. */
 struct column {
     struct work scale, bias;

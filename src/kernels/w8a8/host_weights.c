@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights of w8a8 on the host: quantising by feature, packing and sums. */
 #include "code_type.h"
+#include "layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,4 +131,21 @@ ptxgen_status ptxgen_w8a8_row_sums(uint32_t n, uint32_t k, const int8_t *codes, 
         sums[i] = (int32_t)sum;
     }
     return status;
+}
+
+ptxgen_status ptxgen_w8a8_pair(uint32_t n, size_t bytes, const void *gate, const void *up, void *to,
+                               ptxgen_error *err)
+{
+    const size_t block = W8A8_PAIR_ROWS * bytes;
+    if (!gate || !up || !to)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: rows of gate, of up, and room for both must be given");
+    if (n % W8A8_PAIR_ROWS)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: %u rows to pair; it must be a multiple of 8", n);
+    for (size_t i = 0; i < n / W8A8_PAIR_ROWS; i++) {
+        memcpy((char *)to + 2 * i * block, (const char *)gate + i * block, block);
+        memcpy((char *)to + (2 * i + 1) * block, (const char *)up + i * block, block);
+    }
+    return PTXGEN_OK;
 }

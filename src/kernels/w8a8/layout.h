@@ -41,9 +41,11 @@ enum w8a8_param {
     W8A8_TOKEN_SCALES,
     W8A8_TOKEN_ZEROS,
     W8A8_FLAGS,
-    W8A8_PARTIALS, /* the last one of 64 bits */
+    W8A8_PARTIALS,
+    W8A8_RESIDUAL, /* the last one of 64 bits */
     W8A8_X_STRIDE,
     W8A8_Y_STRIDE,
+    W8A8_RESIDUAL_STRIDE,
     W8A8_M,
     W8A8_SHARE,
     W8A8_EXTRA,
@@ -89,6 +91,16 @@ enum w8a8_quantise_param {
 static inline uint32_t w8a8_w_stride(const ptxgen_w8a8_spec *spec)
 {
     return spec->w_stride ? spec->w_stride : spec->k;
+}
+static inline bool w8a8_gated(const ptxgen_w8a8_spec *spec)
+{
+    return spec->epilogue == PTXGEN_EPILOGUE_SWIGLU;
+}
+/* Rows of w: with SwiGLU those of gate and up, in turn W8A8_PAIR_ROWS of each. */
+enum { W8A8_PAIR_ROWS = 8 };
+static inline uint32_t w8a8_rows(const ptxgen_w8a8_spec *spec)
+{
+    return w8a8_gated(spec) ? 2 * spec->n : spec->n;
 }
 static inline bool w8a8_is_wide(const ptxgen_w8a8_spec *spec)
 {
@@ -253,17 +265,19 @@ static inline uint32_t w8a8_columns(const ptxgen_tile *v)
     return v->tile_m < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tile_m;
 }
 /*
- * Blocks of features are multiples of eight, so that outputs are written 16 bytes at a time. Fused
- * CTAs write few outputs; their blocks are multiples of one, for an even share of w.
+ * Blocks of features are multiples of eight, so that outputs are written 16 bytes at a time, and
+ * with SwiGLU of the rows of both matrices. Fused CTAs write few outputs; their blocks are
+ * multiples of one, for an even share of w.
  */
-static inline uint32_t w8a8_block_unit(const ptxgen_tile *v)
+static inline uint32_t w8a8_block_unit(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
-    return v->fused ? 1 : 8;
+    return w8a8_gated(spec) ? 2 * W8A8_PAIR_ROWS : v->fused ? 1 : 8;
 }
 /* Features of the largest block. */
 static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
-    uint32_t unit = w8a8_block_unit(v), units = spec->n / unit + (spec->n % unit != 0);
+    uint32_t unit = w8a8_block_unit(spec, v), rows = w8a8_rows(spec);
+    uint32_t units = rows / unit + (rows % unit != 0);
     return unit * (units / v->blocks_n + (units % v->blocks_n != 0));
 }
 /*
@@ -335,7 +349,7 @@ static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_ti
 {
     const ptxgen_target *t = &plan->target;
     uint64_t rings = (uint64_t)t->multiprocessors * t->shared_per_cta;
-    bool large = (uint64_t)plan->spec.n * w8a8_w_stride(&plan->spec) > rings;
+    bool large = (uint64_t)w8a8_rows(&plan->spec) * w8a8_w_stride(&plan->spec) > rings;
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
            (large || !gemm_is_wgmma(v)) && !v->fused;
 }

@@ -2,7 +2,7 @@
 /*
  * What the epilogue has to know of w8a8:
  *
- *     y = ((acc − z·Σw) · sx) · sw + bias
+ *     v = ((acc − z·Σw) · sx) · sw + bias
  *
  * Every operation is rounded in the work type. In f32 a chunk of sums is scaled here, and stored by
  * gemm/epilogue.c; in f64 it is one column, and finished here. Tiles of few tokens load what their
@@ -60,39 +60,63 @@ void w8a8_load_token(struct product *q, ptx_u32 m, struct row_token *t)
     }
 }
 
+/* The row of w of a chunk's first sum: with SwiGLU rows of gate and up follow each other. */
+static ptx_u32 row_of(struct product *q, const struct gemm_epilogue_place *at, bool up)
+{
+    ptx_kernel *k = q->g.k;
+    if (!w8a8_gated(q->spec))
+        return at->column;
+    ptx_u32 before = ptx_and_b32(k, at->column, U32(~(W8A8_PAIR_ROWS - 1u)));
+    ptx_u32 gate = ptx_add_u32(k, at->column, before);
+    return up ? ptx_add_u32(k, gate, U32(W8A8_PAIR_ROWS)) : gate;
+}
+
 /* Loads an array's elements for the columns of a chunk, 0 past the last column. */
-static void load_columns(struct product *q, enum w8a8_param param,
-                         const struct gemm_epilogue_place *at, ptx_f32 to[GEMM_SUMS_WIDTH])
+static void load_words(struct product *q, enum w8a8_param param,
+                       const struct gemm_epilogue_place *at, bool up, ptx_f32 to[GEMM_SUMS_WIDTH])
 {
     struct gemm_chunk words = at->chunk;
     words.f32 = true;
-    gemm_chunk_load(q->g.k, &words, w8a8_of_column(q, param, at->column, 4), to);
+    ptx_u32 row = row_of(q, at, up);
+    gemm_chunk_load(q->g.k, &words, w8a8_of_column(q, param, row, 4), to);
 }
 
-static void load_chunk(struct product *q, const struct gemm_epilogue_place *at, struct columns *c)
+static void load_columns(struct product *q, const struct gemm_epilogue_place *at, bool up,
+                         struct columns *c)
 {
-    load_columns(q, W8A8_W_SCALE, at, c->scale);
+    load_words(q, W8A8_W_SCALE, at, up, c->scale);
     if (q->spec->bias)
-        load_columns(q, W8A8_BIAS, at, c->bias);
+        load_words(q, W8A8_BIAS, at, up, c->bias);
     if (q->spec->asymmetric)
-        load_columns(q, W8A8_W_SUM, at, c->sum);
+        load_words(q, W8A8_W_SUM, at, up, c->sum);
 }
 
 static void load_ahead(void *user, const struct gemm_epilogue_place *at)
 {
     struct product *q = user;
-    load_chunk(q, at, &q->columns);
+    for (uint32_t i = 0; i <= w8a8_gated(q->spec); i++)
+        load_columns(q, at, i, &q->columns[i]);
     if (q->output.single)
         w8a8_load_token(q, at->row, &q->token);
 }
 
 /* ---- outputs ---- */
 
-ptx_u64 w8a8_find_y(struct product *q, ptx_u32 m, ptx_u32 n)
+static ptx_u64 find(struct product *q, ptx_u64 base, ptx_u32 stride, ptx_u32 m, ptx_u32 n)
 {
     ptx_kernel *k = q->g.k;
-    ptx_u64 element = ptx_mad_wide_u32(k, m, q->y_stride, ptx_cvt_u64_u32(k, n));
-    return ptx_mad_lo_u64(k, element, U64(w8a8_y_bytes(q)), q->address[W8A8_Y]);
+    ptx_u64 element = ptx_mad_wide_u32(k, m, stride, ptx_cvt_u64_u32(k, n));
+    return ptx_mad_lo_u64(k, element, U64(w8a8_y_bytes(q)), base);
+}
+
+ptx_u64 w8a8_find_y(struct product *q, ptx_u32 m, ptx_u32 n)
+{
+    return find(q, q->address[W8A8_Y], q->y_stride, m, n);
+}
+
+ptx_u64 w8a8_find_residual(struct product *q, ptx_u32 m, ptx_u32 n)
+{
+    return find(q, q->address[W8A8_RESIDUAL], q->residual_stride, m, n);
 }
 
 ptx_f32 w8a8_narrow(struct product *q, struct work v)
@@ -134,9 +158,9 @@ static void scale(void *user, const struct gemm_epilogue_place *at, const ptx_u3
 {
     struct product *q = user;
     struct row_token t = q->token;
-    struct columns columns = q->columns;
+    struct columns columns = q->columns[at->up];
     if (!loads_ahead(q))
-        load_chunk(q, at, &columns);
+        load_columns(q, at, at->up, &columns);
     if (!loads_ahead(q) || !q->output.single)
         w8a8_load_token(q, at->row, &t);
     for (uint32_t i = 0; i < at->chunk.width; i++) {
@@ -173,9 +197,11 @@ static void locate(void *user, ptx_u32 tile, struct gemm_epilogue *o)
     struct gemm_place place = w8a8_place_of(q, tile);
     struct feature_block block = w8a8_find_block(q, place.n);
     o->first_row = ptx_mul_lo_u32(q->g.k, place.m, U32(q->v->tile_m));
-    o->first_column = block.first;
-    if (o->has_any_tiles)
-        o->end_column = ptx_add_u32(q->g.k, block.first, block.count);
+    o->first_column = o->pairs ? ptx_shr_u32(q->g.k, block.first, U32(1)) : block.first;
+    if (!o->has_any_tiles)
+        return;
+    ptx_u32 count = o->pairs ? ptx_shr_u32(q->g.k, block.count, U32(1)) : block.count;
+    o->end_column = ptx_add_u32(q->g.k, o->first_column, count);
 }
 
 static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -200,6 +226,7 @@ void w8a8_begin_output(struct product *q)
     const ptxgen_tile *v = q->v;
     bool divides = !v->fused && !gemm_is_wgmma(v) && v->cluster == 1;
     ptx_u64 all_places = places(q), y_stride = ptx_cvt_u64_u32(q->g.k, q->y_stride);
+    ptx_u64 stride = q->spec->residual ? ptx_cvt_u64_u32(q->g.k, q->residual_stride) : y_stride;
     q->output = (struct gemm_epilogue){
         .g = &q->g,
         .at = &q->g.at,
@@ -207,6 +234,11 @@ void w8a8_begin_output(struct product *q)
         .n = q->spec->n,
         .y = q->address[W8A8_Y],
         .y_stride = y_stride,
+        .residual = q->address[W8A8_RESIDUAL],
+        .residual_stride = stride,
+        .has_residual = q->spec->residual,
+        .activation = (ptxgen_activation)q->spec->activation,
+        .pairs = w8a8_gated(q->spec) ? W8A8_PAIR_ROWS : 0,
         .acc = accumulator,
         .sums = {.tile_m = w8a8_columns(v),
                  .tile_n = v->tile_n,
@@ -227,7 +259,7 @@ void w8a8_begin_output(struct product *q)
         .flags = q->address[W8A8_FLAGS],
         .locate = locate,
         .locates_early = true,
-        .has_any_tiles = q->spec->n != v->tile_n * v->blocks_n,
+        .has_any_tiles = w8a8_rows(q->spec) != v->tile_n * v->blocks_n,
         .load_ahead = loads_ahead(q) ? load_ahead : NULL,
         .scale = q->wide ? NULL : scale,
         .has_scale_places = !q->wide,

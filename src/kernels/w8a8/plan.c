@@ -27,6 +27,30 @@ ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
 
 /* ---- validation ---- */
 
+static ptxgen_status check_epilogue(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+{
+    bool gated = w8a8_gated(s);
+    if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: %u is not an epilogue",
+                           s->epilogue);
+    if (s->activation > PTXGEN_ACTIVATION_RELU)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: %u is not an activation",
+                           s->activation);
+    if (gated && s->activation)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: SwiGLU has its own activation, but activation is %u",
+                           s->activation);
+    if (gated && (s->n % W8A8_PAIR_ROWS || s->n > INT32_MAX / 2))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: N = %u; with SwiGLU it must be a multiple of 8 below 2^30", s->n);
+    if (w8a8_is_wide(s) && (gated || s->activation || s->residual))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: x_type = %u, y_type = %u; a function, SwiGLU or a residual is "
+                           "not supported with f64 (3)",
+                           s->x_type, s->y_type);
+    return PTXGEN_OK;
+}
+
 static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = spec;
@@ -46,10 +70,12 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
     if (s->scales > PTXGEN_W8A8_TOKEN)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: scales = %u; dynamic, tensor and token are 0, 1, 2", s->scales);
-    if (s->asymmetric > 1 || s->bias > 1 || s->reserved[0] || s->reserved[1])
+    if (s->asymmetric > 1 || s->bias > 1 || s->residual > 1 || s->reserved[0] || s->reserved[1] ||
+        s->reserved[2])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0");
-    return w8a8_check_codes(s, err);
+    ptxgen_status status = check_epilogue(s, err);
+    return status == PTXGEN_OK ? w8a8_check_codes(s, err) : status;
 }
 
 /* ---- tiles ---- */
@@ -149,14 +175,15 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_tile *best)
 static void divide_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t most_rows,
                           ptxgen_tile *v)
 {
-    uint32_t all = p->target.multiprocessors / parts, n = p->spec.n;
+    uint32_t all = p->target.multiprocessors / parts, n = w8a8_rows(&p->spec);
     uint32_t tiles = n / W8A8_TILE_ROWS + (n % W8A8_TILE_ROWS != 0);
     all = all ? all : 1;
     for (v->blocks_n = all; w8a8_most_features(&p->spec, v) > most_rows; v->blocks_n += all)
         ;
     v->blocks_n = v->blocks_n < tiles ? v->blocks_n : tiles;
     uint32_t rows = w8a8_most_features(&p->spec, v), full = n / rows + (n % rows != 0);
-    if (w8a8_block_unit(v) > 1 && gemm_deals_whole(full, all)) /* no smaller blocks than needed */
+    if (w8a8_block_unit(&p->spec, v) > 1 &&
+        gemm_deals_whole(full, all)) /* no smaller blocks than needed */
         v->blocks_n = full;
     for (v->tile_n = W8A8_TILE_ROWS; v->tile_n < rows; v->tile_n *= 2)
         ;
@@ -165,7 +192,7 @@ static void divide_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t mo
 static void divide_n(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_tile *v)
 {
     v->tile_n = rows;
-    v->blocks_n = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
+    v->blocks_n = (uint32_t)(((uint64_t)w8a8_rows(&p->spec) + rows - 1) / rows);
 }
 
 static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
@@ -217,7 +244,8 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     for (v->wn = v->wn ? v->wn : 1;
          !is_wide && 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
         ;
-    uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
+    uint32_t rows = (most + v->wn - 1) / v->wn;
+    uint32_t unit = rows > FEW_ROWS || w8a8_gated(&p->spec) ? 16 : 8;
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
     uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
@@ -274,7 +302,7 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint3
 /* The time of copying W to aligned rows first, which reads and writes all of it. */
 static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    uint64_t bytes = 2 * (uint64_t)p->spec.n * p->spec.k;
+    uint64_t bytes = 2 * (uint64_t)w8a8_rows(&p->spec) * p->spec.k;
     return w8a8_aligns(p, v) ? bytes * 1000 / (32 * (uint64_t)p->target.multiprocessors) : 0;
 }
 
@@ -554,7 +582,7 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
 {
     enum { ALL_BYTES = 8 << 20, MOST_LINES = 8 };
     uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
-    uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / p->spec.n;
+    uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / w8a8_rows(&p->spec);
     uint32_t parts = t->grid / v->blocks_n * v->cluster;
     struct w8a8_prefetch f = {0};
     lines = (lines > MOST_LINES ? MOST_LINES : lines) / (parts ? parts : 1);
@@ -567,7 +595,7 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     f.stages = w8a8_rotates(p, v) ? w8a8_own_steps(&p->spec, v) : 0;
     f.stage_bytes = w8a8_depth(v);
     if (1u << (f.line_bits + f.part_bits) <= row_lines / 2)
-        f.lines = p->spec.n << (f.part_bits + f.line_bits);
+        f.lines = w8a8_rows(&p->spec) << (f.part_bits + f.line_bits);
     uint64_t threads = w8a8_quantise_threads(&p->spec), ctas = (f.lines + threads - 1) / threads;
     f.ctas = ctas < p->target.multiprocessors ? (uint32_t)ctas : p->target.multiprocessors;
     return f;
@@ -611,7 +639,7 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uin
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * m : 0);
         s.weights = s.workspace_bytes;
         if (w8a8_aligns(p, v))
-            take(&s.workspace_bytes, (uint64_t)p->spec.n * w8a8_read_stride(p, v));
+            take(&s.workspace_bytes, (uint64_t)w8a8_rows(&p->spec) * w8a8_read_stride(p, v));
     }
     *schedule = s;
     return PTXGEN_OK;
@@ -626,12 +654,15 @@ static struct gemm_work work(const void *of, const ptxgen_tile *v)
 
 static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
 {
-    bool is_s8 = ((const ptxgen_w8a8_plan *)of)->spec.codes == PTXGEN_W8A8_S8;
+    const ptxgen_w8a8_spec *s = &((const ptxgen_w8a8_plan *)of)->spec;
+    const struct w8a8_code_type *codes = w8a8_code_type(s->codes);
     (void)v;
-    g->exact = is_s8;
-    g->sums = is_s8 ? PTXGEN_SUMS_S32 : PTXGEN_SUMS_F32;
-    g->x_rounding = is_s8 ? PTXGEN_ROUNDING_S8 : PTXGEN_ROUNDING_E4M3;
-    g->bound = is_s8 ? PTXGEN_BOUND_ZERO : PTXGEN_BOUND_PRODUCTS;
+    g->exact = ptxgen_w8a8_is_exact(s);
+    g->sums = codes->integer ? PTXGEN_SUMS_S32 : PTXGEN_SUMS_F32;
+    g->x_rounding = codes->rounding;
+    g->bound = g->exact         ? PTXGEN_BOUND_ZERO
+               : codes->integer ? PTXGEN_BOUND_SUM
+                                : PTXGEN_BOUND_PRODUCTS;
 }
 
 const struct gemm_planner w8a8_planner = {

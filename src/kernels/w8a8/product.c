@@ -35,6 +35,7 @@ static bool is_used(const struct product *q, int param)
     case W8A8_X_ZERO: return fused && given && s->asymmetric;
     case W8A8_W_SUM: return s->asymmetric;
     case W8A8_BIAS: return s->bias;
+    case W8A8_RESIDUAL: return s->residual;
     case W8A8_W: return !gemm_is_wgmma(q->v);
     case W8A8_CODES:
     case W8A8_FLAGS:
@@ -59,7 +60,8 @@ void w8a8_load_params(struct product *q)
                                                      [W8A8_TOKEN_SCALES] = "token_scales",
                                                      [W8A8_TOKEN_ZEROS] = "token_zeros",
                                                      [W8A8_FLAGS] = "flags",
-                                                     [W8A8_PARTIALS] = "partials"};
+                                                     [W8A8_PARTIALS] = "partials",
+                                                     [W8A8_RESIDUAL] = "residual"};
     ptx_kernel *k = q->g.k;
     for (int i = 0; i < W8A8_X_STRIDE; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q, i));
@@ -68,6 +70,10 @@ void w8a8_load_params(struct product *q)
     else
         ptx_param_declare(k, "x_stride", 4, 4);
     q->y_stride = ptx_param_u32(k, "y_stride");
+    if (q->spec->residual)
+        q->residual_stride = ptx_param_u32(k, "residual_stride");
+    else
+        ptx_param_declare(k, "residual_stride", 4, 4);
     q->g.m = ptx_param_u32(k, "m");
     gemm_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->g.division);
 }
@@ -458,7 +464,12 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
         const struct gemm_empty empty = {.n = s->n,
                                          .type = (ptxgen_element)s->y_type,
                                          .bias_type = ptxgen_w8a8_work_type(s),
-                                         .bias = s->bias};
+                                         .activation = (ptxgen_activation)s->activation,
+                                         .bias = s->bias,
+                                         .residual = s->residual,
+                                         .pairs = w8a8_gated(s),
+                                         .bias_pairs =
+                                             w8a8_gated(s) && s->bias ? W8A8_PAIR_ROWS : 0};
         gemm_emit_empty(module, "w8a8_empty", &empty);
         return ptx_module_status(module, err);
     }

@@ -18,7 +18,7 @@ struct quantise_kernel {
 static ptx_u32 first_of(struct quantise_kernel *e, ptx_u32 row)
 {
     ptx_kernel *k = e->q.k;
-    ptx_u32 block = gemm_divide(k, ptx_mul_lo_u32(k, row, e->blocks), e->q.spec->n);
+    ptx_u32 block = gemm_divide(k, ptx_mul_lo_u32(k, row, e->blocks), w8a8_rows(e->q.spec));
     return ptx_mul_lo_u32(k, w8a8_first_stage(k, block, e->stages, e->multiprocessors),
                           e->stage_bytes);
 }
@@ -30,7 +30,7 @@ static void prefetch_weights(struct quantise_kernel *e)
     ptx_u32 cta = ptx_sub_u32(k, e->token, e->m), ctas = ptx_sub_u32(k, ptx_sreg_nctaid_x(k), e->m);
     ptx_u32 line = ptx_mad_lo_u32(k, cta, U32(e->threads), e->tid);
     ptx_u32 step = ptx_mul_lo_u32(k, ctas, U32(e->threads));
-    uint64_t bytes = (uint64_t)e->q.spec->n * w8a8_w_stride(e->q.spec);
+    uint64_t bytes = (uint64_t)w8a8_rows(e->q.spec) * w8a8_w_stride(e->q.spec);
     ptx_u64 end = ptx_add_u64(k, e->w, U64(bytes - 1));
     ptx_for(k, line, e->lines, step) {
         ptx_nounroll(k);

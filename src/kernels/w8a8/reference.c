@@ -25,7 +25,7 @@
 #include "layout.h"
 
 #include "../bound.h"
-#include "../linear.h"
+#include "../linear_product.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -34,15 +34,23 @@
 static ptxgen_status check(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
                            ptxgen_error *err)
 {
-    if (!s || !o || !o->x || !o->w || !o->w_scale || (s->bias && !o->bias) ||
-        (s->scales && (!o->x_scale || (s->asymmetric && !o->x_zero))))
+    if (!s || !o)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: spec, operands or an operand that the spec needs is NULL");
-    if (o->x_stride && o->x_stride < s->k)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: the row stride of x, %llu, is below its %u columns",
-                           (unsigned long long)o->x_stride, s->k);
-    return PTXGEN_OK;
+                           "w8a8: a spec and operands must be given");
+    const struct linear_array arrays[] = {
+        {"x", o->x, true, o->x_stride, s->k},
+        {"w", o->w, true, 0, 0},
+        {"w_scale", o->w_scale, true, 0, 0},
+        {"bias", o->bias, s->bias, 0, 0},
+        {"x_scale", o->x_scale, s->scales != PTXGEN_W8A8_DYNAMIC, 0, 0},
+        {"x_zero", o->x_zero, s->scales && s->asymmetric, 0, 0},
+        {"residual", o->residual, s->residual, o->residual_stride, s->n}};
+    return linear_check_arrays("w8a8", arrays, sizeof arrays / sizeof *arrays, err);
+}
+
+bool ptxgen_w8a8_is_exact(const ptxgen_w8a8_spec *s)
+{
+    return s && w8a8_code_type(s->codes)->integer && !s->activation && !w8a8_gated(s);
 }
 
 /* ---- codes ---- */
@@ -111,7 +119,7 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
     size_t first = m * (o->x_stride ? o->x_stride : s->k);
     struct w8a8_range range = find_range(s, o->x, first);
     if (!range.finite) {
-        *token = (ptxgen_w8a8_token){.scale = NAN};
+        *token = (ptxgen_w8a8_token){.scale = NAN, .m = m};
         memset(codes, 0, s->k);
         return PTXGEN_OK;
     }
@@ -119,6 +127,7 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
         *token = w8a8_dynamic_token(s, &range);
     else if ((status = given_scale(s, o, m, token, err)) != PTXGEN_OK)
         return status;
+    token->m = m;
     for (uint32_t i = 0; i < s->k; i++) {
         double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
         codes[i] =
@@ -142,16 +151,23 @@ static int32_t dot(const int8_t *codes, int32_t zero, const int8_t *w, uint32_t 
 
 static double dequantise_f32(int32_t acc, float scale, float w_scale, const float *bias)
 {
-    float y = (float)acc * scale;
-    y = y * w_scale;
-    return bias ? y + *bias : y;
+    float v = (float)acc * scale;
+    v = v * w_scale;
+    return bias ? v + *bias : v;
 }
 
 static double dequantise_f64(int32_t acc, double scale, double w_scale, const double *bias)
 {
-    double y = (double)acc * scale;
-    y = y * w_scale;
-    return bias ? y + *bias : y;
+    double v = (double)acc * scale;
+    v = v * w_scale;
+    return bias ? v + *bias : v;
+}
+
+static double residual_of(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o, uint64_t m,
+                          size_t n)
+{
+    uint64_t stride = o->residual_stride ? o->residual_stride : s->n;
+    return ptxgen_element_load((ptxgen_element)s->y_type, o->residual, m * stride + n);
 }
 
 static ptxgen_status check_features(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
@@ -173,9 +189,9 @@ ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8
     ptxgen_status status = check_features(s, o, first_n, count, err);
     if (status != PTXGEN_OK)
         return status;
-    if (!w8a8_code_type(s->codes)->integer)
+    if (!ptxgen_w8a8_is_exact(s))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: sums of e4m3 codes are not exact; "
+                           "w8a8: outputs of e4m3 codes, or of a function, are not exact; "
                            "ptxgen_w8a8_reference_bound says how far y may be off");
     for (uint32_t i = 0; i < count; i++) {
         size_t n = (size_t)first_n + i;
@@ -189,6 +205,8 @@ ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8
                                    s->bias ? (const float *)o->bias + n : NULL);
         if (w8a8_is_wide(s) && s->y_type != PTXGEN_F64)
             value = (float)value;
+        if (s->residual)
+            value = (float)value + (float)residual_of(s, o, token->m, n);
         ptxgen_element_store((ptxgen_element)s->y_type, y, i, value);
         if (acc)
             acc[i] = sum;
@@ -196,7 +214,7 @@ ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8
     return PTXGEN_OK;
 }
 
-/* ---- outputs of e4m3 codes, with their bound ---- */
+/* ---- outputs that are not exact, with their bound ---- */
 
 enum { STEP = 32, CUTS = 36, SUM_CUTS = 4 };
 
@@ -263,11 +281,19 @@ static struct sum sum_of(const struct summing *how, const double *x, const doubl
     return s;
 }
 
-/* (sum · sx) · sw + bias, where each product may also lose 2⁻¹⁵⁰ to underflow. */
-static struct linear_result finish(const ptxgen_w8a8_spec *s, const struct sum *sum, double sx,
-                                   double sw, const float *bias)
+/* An exact sum of integers, which is rounded once as it becomes an f32. */
+static struct sum sum_of_integers(int32_t acc)
 {
-    const struct linear_output how = {.type = (ptxgen_element)s->y_type, .terms = s->k};
+    double size = fabs((double)acc), rounded = size > 0x1p24 ? size : 0;
+    return (struct sum){.sum = acc,
+                        .magnitude = size,
+                        .error = unit_f32 * rounded,
+                        .spread.variance = spread_of_rounding(rounded * rounded)};
+}
+
+/* (sum · sx) · sw, where each product may also lose 2⁻¹⁵⁰ to underflow. */
+static struct linear_estimate scale(const struct sum *sum, double sx, double sw)
+{
     const struct spread exact = {.below = 0};
     double once = sum->sum * sx, lost = 0x1p-150 * (sw + 1);
     struct spread spread = spread_multiply(&sum->spread, sum->sum, &exact, sx);
@@ -278,8 +304,7 @@ static struct linear_result finish(const ptxgen_w8a8_spec *s, const struct sum *
                                 .magnitude = sum->magnitude * sx * sw,
                                 .spread = spread};
     spread_widen(&e.spread, lost);
-    bool in_range = (fabs(sum->sum) + sum->error) * sx < FLT_MAX;
-    return linear_finish(&how, e, bias, NULL, in_range || isnan(sum->sum * sx));
+    return e;
 }
 
 static struct summing summing_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
@@ -287,6 +312,57 @@ static struct summing summing_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile
     bool wgmma = gemm_is_wgmma(v);
     return (struct summing){.stage = wgmma ? W8A8_BLOCK : STEP,
                             .unit = wgmma || plan->target.ptx.sm == 89 ? 0x1p-13 : 0x1p-24};
+}
+
+/* A token and what its outputs need. */
+struct outputs {
+    const ptxgen_w8a8_spec *s;
+    const ptxgen_w8a8_operands *o;
+    const int8_t *codes;
+    const ptxgen_w8a8_token *token;
+    struct summing how;
+    const double *values; /* of each code */
+    double *x, *w;        /* the token's numbers, and room for those of a row of w */
+};
+
+/* The scaled sum of a row of w; clears `promised` where its f32 may overflow on the way. */
+static struct linear_estimate estimate(const struct outputs *p, size_t row, bool *promised)
+{
+    const ptxgen_w8a8_spec *s = p->s;
+    const int8_t *codes = p->o->w + row * w8a8_w_stride(s);
+    double sx = p->token->scale;
+    struct sum sum;
+    if (w8a8_code_type(s->codes)->integer)
+        sum = sum_of_integers(dot(p->codes, p->token->zero, codes, s->k));
+    else {
+        for (uint32_t i = 0; i < s->k; i++)
+            p->w[i] = p->values[(uint8_t)codes[i]];
+        sum = sum_of(&p->how, p->x, p->w, s->k);
+    }
+    bool in_range = (fabs(sum.sum) + sum.error) * sx < FLT_MAX;
+    *promised = *promised && (in_range || isnan(sum.sum * sx));
+    return scale(&sum, sx, ((const float *)p->o->w_scale)[row]);
+}
+
+static struct linear_result finish(const struct outputs *p, size_t n)
+{
+    const ptxgen_w8a8_spec *s = p->s;
+    bool promised = true, gated = w8a8_gated(s);
+    size_t row = gated ? n + n / W8A8_PAIR_ROWS * W8A8_PAIR_ROWS : n;
+    const float *bias = s->bias ? (const float *)p->o->bias + row : NULL;
+    ptxgen_activation f = gated ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)s->activation;
+    const struct linear_output how = {.type = (ptxgen_element)s->y_type,
+                                      .terms = s->k,
+                                      .activation = f,
+                                      .activation_error = linear_activation_error(f)};
+    double loaded = s->residual ? residual_of(s, p->o, p->token->m, n) : 0;
+    const double *residual = s->residual ? &loaded : NULL;
+    struct linear_estimate gate = estimate(p, row, &promised);
+    if (!gated)
+        return linear_finish(&how, gate, bias, residual, promised);
+    struct linear_estimate up = estimate(p, row + W8A8_PAIR_ROWS, &promised);
+    const float *up_bias = bias ? bias + W8A8_PAIR_ROWS : NULL;
+    return linear_finish_pair(&how, gate, bias, up, up_bias, residual, promised);
 }
 
 ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
@@ -305,27 +381,22 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
     const ptxgen_tile *v = ptxgen_w8a8_choose(plan, o->m);
     if (!v)
         return gemm_refuse_m(&w8a8_planner, plan, o->m, err);
-    if (w8a8_code_type(s->codes)->integer)
+    if (ptxgen_w8a8_is_exact(s))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: outputs of s8 codes have no bound; ptxgen_w8a8_reference computes "
             "their bits");
-    double *x = calloc(s->k, 2 * sizeof *x), *w = x + s->k, values[256];
+    double *x = calloc(s->k, 2 * sizeof *x), values[256];
     if (!x)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                            "w8a8: no memory for two rows of %u numbers", s->k);
-    const struct summing how = summing_of(plan, v);
+    const struct outputs p = {s, o, codes, token, summing_of(plan, v), values, x, x + s->k};
     for (uint32_t i = 0; i < 256; i++)
         values[i] = w8a8_code_value(s->codes, (uint8_t)i);
     for (uint32_t i = 0; i < s->k; i++)
         x[i] = values[(uint8_t)codes[i]];
     for (uint32_t i = 0; i < count; i++) {
-        size_t n = (size_t)first_n + i;
-        for (uint32_t j = 0; j < s->k; j++)
-            w[j] = values[(uint8_t)o->w[n * w8a8_w_stride(s) + j]];
-        struct sum sum = sum_of(&how, x, w, s->k);
-        struct linear_result r = finish(s, &sum, token->scale, ((const float *)o->w_scale)[n],
-                                        s->bias ? (const float *)o->bias + n : NULL);
+        struct linear_result r = finish(&p, (size_t)first_n + i);
         y[i] = r.y;
         bound[i] = r.bound;
         if (spread)

@@ -14,7 +14,8 @@ static bool is_in_chunks(const struct product *q)
 struct feature_block w8a8_find_block(struct product *q, ptx_u32 block)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t n = q->spec->n, unit = w8a8_block_unit(q->v), units = n / unit + (n % unit != 0);
+    uint32_t n = w8a8_rows(q->spec), unit = w8a8_block_unit(q->spec, q->v);
+    uint32_t units = n / unit + (n % unit != 0);
     uint32_t each = units / q->v->blocks_n, more = units % q->v->blocks_n;
     struct feature_block b;
     if (!more) {

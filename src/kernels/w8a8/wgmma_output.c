@@ -2,7 +2,8 @@
 /*
  * The epilogue of tiles whose tokens are the rows of wgmma's A: outputs are stored straight from
  * the accumulators, which belong to rows g and g + 8 of the warp's 16 tokens, and to columns 8j +
- * 2q and 8j + 2q + 1 of the tile. The operations are those of output.c.
+ * 2q and 8j + 2q + 1 of the tile. With SwiGLU the groups of eight columns are in turn those of gate
+ * and of up. The operations are those of output.c and gemm/epilogue.c.
  */
 #include "emit.h"
 
@@ -11,11 +12,11 @@ enum { MOST_AHEAD = 8 /* groups of eight columns */ };
 /* Whether tiles along N end at a multiple of eight features, or have all features of wgmma's N. */
 static bool is_exact(const struct product *q)
 {
-    return q->spec->n == q->v->tile_n * q->v->blocks_n;
+    return w8a8_rows(q->spec) == q->v->tile_n * q->v->blocks_n;
 }
 static bool is_whole(const struct product *q)
 {
-    return q->spec->n % 8 == 0;
+    return w8a8_rows(q->spec) % 8 == 0;
 }
 
 static uint32_t groups(const struct product *q)
@@ -31,7 +32,8 @@ enum { BLOCK_GROUPS = 4 };
 
 static bool has_blocks(const struct product *q)
 {
-    return groups(q) % BLOCK_GROUPS == 0 && is_whole(q) && !q->wide && w8a8_y_bytes(q) == 2;
+    return groups(q) % BLOCK_GROUPS == 0 && !w8a8_gated(q->spec) && is_whole(q) && !q->wide &&
+           w8a8_y_bytes(q) == 2;
 }
 
 static bool loads_ahead(const struct product *q)
@@ -46,7 +48,12 @@ void w8a8_begin_direct(struct product *q)
     uint32_t bytes = w8a8_y_bytes(q);
     ptx_u64 stride = ptx_mul_wide_u32(k, q->y_stride, U32(bytes));
     uint32_t whole = has_blocks(q) ? 16 : 2 * bytes;
-    ptx_u64 low = ptx_and_b64(k, ptx_or_b64(k, stride, q->address[W8A8_Y]), U64(whole - 1));
+    ptx_u64 places = ptx_or_b64(k, stride, q->address[W8A8_Y]);
+    if (q->spec->residual) {
+        ptx_u64 pitch = ptx_mul_wide_u32(k, q->residual_stride, U32(bytes));
+        places = ptx_or_b64(k, places, ptx_or_b64(k, pitch, q->address[W8A8_RESIDUAL]));
+    }
+    ptx_u64 low = ptx_and_b64(k, places, U64(whole - 1));
     d->aligned = ptx_setp_eq_u64(k, low, U64(0));
     d->pair = (struct gemm_chunk){
         .width = 2, .f32 = q->spec->y_type == PTXGEN_F32, .bf16 = q->spec->y_type == PTXGEN_BF16};
@@ -86,6 +93,17 @@ static ptx_s32 load_sum(struct product *q, ptx_u64 from, uint32_t c)
     return sum;
 }
 
+/* The column of y of the lane's first row of w; the blocks and halves before it are of 16 rows. */
+static ptx_u32 find_y_column(struct product *q)
+{
+    ptx_kernel *k = q->g.k;
+    if (!w8a8_gated(q->spec))
+        return q->direct.n;
+    ptx_u32 low = ptx_and_b32(k, q->direct.n, U32(W8A8_PAIR_ROWS - 1));
+    ptx_u32 half = ptx_shr_u32(k, ptx_sub_u32(k, q->direct.n, low), U32(1));
+    return ptx_add_u32(k, half, low);
+}
+
 void w8a8_locate_direct(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
@@ -94,10 +112,13 @@ void w8a8_locate_direct(struct product *q, ptx_u32 tile)
     struct feature_block block = w8a8_find_block(q, place.n);
     d->n = ptx_add_u32(k, block.first, d->column);
     d->left = ptx_sub_s32(k, ptx_u32_as_s32(block.count), ptx_u32_as_s32(d->column));
+    ptx_u32 column = find_y_column(q);
     for (int i = 0; i < 2; i++) {
         ptx_u32 m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), d->row[i]);
         w8a8_load_token(q, m, &d->tokens[i]);
-        d->y[i] = w8a8_find_y(q, m, d->n);
+        d->y[i] = w8a8_find_y(q, m, column);
+        if (q->spec->residual)
+            d->residual[i] = w8a8_find_residual(q, m, column);
     }
     if (!loads_ahead(q))
         return;
@@ -143,34 +164,87 @@ static void load_pair(struct product *q, uint32_t j, struct column pair[2])
     }
 }
 
+static uint32_t matrices(const struct product *q)
+{
+    return w8a8_gated(q->spec) ? 2 : 1;
+}
+
+/* Adds the residual to a pair of outputs of token i, whose sums are in group j; y's group is g. */
+static void add_residual(struct product *q, uint32_t j, uint32_t g, int i, struct work v[2])
+{
+    ptx_kernel *k = q->g.k;
+    const struct direct *d = &q->direct;
+    struct gemm_chunk pair = d->pair;
+    ptx_f32 both[GEMM_SUMS_WIDTH] = {v[0].f, v[1].f};
+    ptx_s32 left = ptx_sub_s32(k, d->left, S32((int32_t)(8 * j)));
+    left = ptx_max_s32(k, left, S32(0));
+    pair.ragged = true;
+    pair.left = ptx_selp_u32(k, ptx_s32_as_u32(left), U32(0), d->tokens[i].exists);
+    pair.aligned = ptx_setp_bool_ge_u32(k, pair.left, U32(2), d->aligned);
+    ptx_u64 from = ptx_add_u64(k, d->residual[i], U64(8 * (uint64_t)g * w8a8_y_bytes(q)));
+    gemm_chunk_add(k, &pair, from, both);
+    for (int e = 0; e < 2; e++)
+        v[e].f = both[e];
+}
+
+/* The lane's outputs of token i in group g of y: a pair of columns. */
+static void finish_outputs(struct product *q, struct column p[2][2], uint32_t g, int i,
+                           struct work v[2])
+{
+    ptx_kernel *k = q->g.k;
+    uint32_t j = g * matrices(q);
+    bool gated = w8a8_gated(q->spec);
+    ptxgen_activation f = gated ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)q->spec->activation;
+    for (uint32_t e = 0; e < 2; e++) {
+        struct work of[2];
+        for (uint32_t h = 0; h < matrices(q); h++)
+            of[h] =
+                w8a8_finish(q, &q->direct.tokens[i], &p[h][e], q->acc[0][j + h][2 * i + (int)e]);
+        v[e] = of[0];
+        if (f != PTXGEN_ACTIVATION_NONE)
+            v[e].f = gemm_activate(k, f, v[e].f);
+        if (gated)
+            v[e].f = ptx_mul_f32(k, v[e].f, of[1].f);
+    }
+    if (q->spec->residual)
+        add_residual(q, j, g, i, v);
+}
+
 /* Stores a pair of outputs at once where both exist and are aligned, else one by one. */
-static void finish_pair(struct product *q, const struct column p[2], uint32_t j, int i)
+static void finish_pair(struct product *q, struct column p[2][2], uint32_t g, int i)
 {
     ptx_kernel *k = q->g.k;
     const struct direct *d = &q->direct;
     const struct row_token *t = &d->tokens[i];
+    uint32_t c = 8 * g * matrices(q);
     struct work v[2];
-    for (uint32_t e = 0; e < 2; e++)
-        v[e] = w8a8_finish(q, t, &p[e], q->acc[0][j][2 * i + (int)e]);
+    finish_outputs(q, p, g, i, v);
     ptx_pred whole = ptx_and_pred(k, t->exists, d->aligned);
     if (!is_whole(q))
-        whole = ptx_and_pred(k, whole, has_column(q, 8 * j + 1));
+        whole = ptx_and_pred(k, whole, has_column(q, c + 1));
     ptx_guarded(k, whole)
-        store_pair(q, d->y[i], 8 * j, v);
+        store_pair(q, d->y[i], 8 * g, v);
     ptx_pred apart = ptx_xor_pred(k, t->exists, whole);
     for (uint32_t e = 0; e < 2; e++) {
-        ptx_pred alone = is_whole(q) ? apart : ptx_and_pred(k, apart, has_column(q, 8 * j + e));
+        ptx_pred alone = is_whole(q) ? apart : ptx_and_pred(k, apart, has_column(q, c + e));
         ptx_guarded(k, alone)
-            w8a8_store_one(q, d->y[i], 8 * j + e, v[e]);
+            w8a8_store_one(q, d->y[i], 8 * g + e, v[e]);
     }
 }
 
-static void finish_group(struct product *q, uint32_t j)
+/* Loads what the columns of group g of y need. */
+static void load_group(struct product *q, uint32_t g, struct column p[2][2])
 {
-    struct column p[2];
-    load_pair(q, j, p);
+    for (uint32_t h = 0; h < matrices(q); h++)
+        load_pair(q, g * matrices(q) + h, p[h]);
+}
+
+static void finish_group(struct product *q, uint32_t g)
+{
+    struct column p[2][2];
+    load_group(q, g, p);
     for (int i = 0; i < 2; i++)
-        finish_pair(q, p, j, i);
+        finish_pair(q, p, g, i);
 }
 
 /* ---- blocks of 32 columns of 16 bits ---- */
@@ -226,13 +300,14 @@ static void finish_block(struct product *q, uint32_t first_group)
     uint32_t c = 8 * first_group;
     ptx_f32 v[2][BLOCK_GROUPS][2];
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
-        struct column p[2];
-        load_pair(q, first_group + j, p);
-        for (int i = 0; i < 2; i++)
-            for (uint32_t e = 0; e < 2; e++)
-                v[i][j][e] = w8a8_finish(q, &q->direct.tokens[i], &p[e],
-                                         q->acc[0][first_group + j][2 * i + (int)e])
-                                 .f;
+        struct column p[2][2];
+        load_group(q, first_group + j, p);
+        for (int i = 0; i < 2; i++) {
+            struct work pair[2];
+            finish_outputs(q, p, first_group + j, i, pair);
+            for (int e = 0; e < 2; e++)
+                v[i][j][e] = pair[e].f;
+        }
     }
     ptx_if_else(q->g.k, q->direct.aligned) {
         for (int i = 0; i < 2; i++)
@@ -247,10 +322,10 @@ void w8a8_store_direct(struct product *q)
 {
     for (uint32_t j = 0; has_blocks(q) && j < groups(q); j += BLOCK_GROUPS)
         finish_block(q, j);
-    for (uint32_t j = 0; !has_blocks(q) && j < groups(q); j++)
+    for (uint32_t g = 0; !has_blocks(q) && g < groups(q) / matrices(q); g++)
         if (is_exact(q))
-            finish_group(q, j);
+            finish_group(q, g);
         else
-            ptx_if(q->g.k, has_column(q, 8 * j))
-                finish_group(q, j);
+            ptx_if(q->g.k, has_column(q, 8 * g * matrices(q)))
+                finish_group(q, g);
 }
