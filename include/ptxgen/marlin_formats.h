@@ -190,6 +190,11 @@ typedef struct ptxgen_w4_repack_options {
  * ptxgen_w4_layout. For an act-order checkpoint rows are sorted like in ptxgen_w4_sort_rows, and
  * `order` [k] is needed; otherwise `order` may be NULL, and becomes 0, 1, 2 and so on if it is not.
  * `options` may be NULL.
+ *
+ * Codes may be converted alone: where `from` has no scales, K and N are those of its weights, and
+ * both checkpoints must have neither scales nor zeros. `to` then needs its weights only, int32
+ * [K/16, 2N]. A g_idx sorts rows as always, by groups of from->group_size; without one, or with a
+ * group size of 0, there is a single group.
  */
 PTXGEN_API ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from,
                                              const ptxgen_w4_checkpoint *to, uint32_t *order,

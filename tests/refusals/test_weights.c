@@ -119,7 +119,7 @@ static void checkpoints_that_break_a_rule_are_refused(void **state)
     int64_t shape[2] = {N, K + 1};
     memcpy(good.shape.data, shape, sizeof shape);
     REFUSED(MALFORMED, ptxgen_w4_describe(&good, &info, &err),
-            "weight_shape is [64, 65], but weight_packed is [64, 8] and weight_scale has 64 rows");
+            "weight_shape is [64, 65], but weight_packed is [64, 8] and has 64 rows");
     checkpoint_free(&good);
     matrix_free(&m);
 #undef CHANGED

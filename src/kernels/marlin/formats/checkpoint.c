@@ -159,9 +159,9 @@ static ptxgen_status read_k(const struct w4_format *f, const ptxgen_w4_checkpoin
     uint64_t rows = load_integer(&c->shape, 0), columns = load_integer(&c->shape, 1);
     if (rows != n || columns > *k || *k - columns >= f->k_per_unit)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                           "weight_shape is [%lld, %lld], but %s is [%zu, %zu] and %s has %zu rows",
+                           "weight_shape is [%lld, %lld], but %s is [%zu, %zu] and has %zu rows",
                            (long long)rows, (long long)columns, f->tensors[W4_WEIGHTS],
-                           c->weights.shape[0], c->weights.shape[1], f->tensors[W4_SCALES], n);
+                           c->weights.shape[0], c->weights.shape[1], n);
     *k = (size_t)columns;
     return PTXGEN_OK;
 }

@@ -81,12 +81,51 @@ static ptxgen_status check(const ptxgen_w4_checkpoint *from, const ptxgen_w4_che
     return order ? w4_group_order(info, w4_row_groups(from, info), order, err) : PTXGEN_OK;
 }
 
+/*
+ * Codes alone: in copies of both checkpoints a tensor stands in for the scales, with the shape that
+ * the codes and the stated group size give it. Its data is never read or written.
+ */
+static ptxgen_status stand_in(ptxgen_w4_checkpoint *from, ptxgen_w4_checkpoint *to,
+                              ptxgen_error *err)
+{
+    const struct w4_format *f = w4_format_of(from->format);
+    const char *stray = from->zeros.data ? f->tensors[W4_ZEROS]
+                        : to->scales.data ? "s of the output"
+                        : to->zeros.data  ? "zeros of the output"
+                                          : NULL;
+    if (stray)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is given, but %s is absent",
+                           stray, f->tensors[W4_SCALES]);
+    size_t k = from->weights.shape[f->by_column] * f->k_per_unit, groups = 1;
+    size_t n = f->by_column ? from->weights.shape[0] : from->weights.shape[1] * 8 / f->k_per_unit;
+    if (from->group_size > 0) {
+        groups = k / (size_t)from->group_size;
+        if (!groups || k % groups || k / groups != (size_t)from->group_size)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "the group size %td does not divide K = %zu", from->group_size, k);
+    }
+    const ptxgen_w4_tensor scales = {from->weights.data, PTXGEN_W4_F16,
+                                     {f->by_column ? n : groups, f->by_column ? groups : n}};
+    from->scales = scales;
+    to->scales = (ptxgen_w4_tensor){from->weights.data, PTXGEN_W4_F16, {groups, n}};
+    return PTXGEN_OK;
+}
+
 ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from, const ptxgen_w4_checkpoint *to,
                                   uint32_t *order, const ptxgen_w4_repack_options *options,
                                   ptxgen_error *err)
 {
     ptxgen_w4_info info;
-    ptxgen_status status = check(from, to, order, &info, err);
+    ptxgen_w4_checkpoint codes, codes_to;
+    ptxgen_status status = PTXGEN_OK;
+    bool alone = from && to && from->weights.data && !from->scales.data && w4_format_of(from->format);
+    if (alone) {
+        codes = *from, codes_to = *to;
+        status = stand_in(&codes, &codes_to, err);
+        from = &codes, to = &codes_to;
+    }
+    if (status == PTXGEN_OK)
+        status = check(from, to, order, &info, err);
     if (status != PTXGEN_OK)
         return status;
     struct job job = {.rows = {.from = from,
@@ -95,9 +134,10 @@ ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from, const ptxgen
                                .order = info.act_order ? order : NULL},
                       .out = to->weights.data};
     job.load = w4_choose_loader(&job.rows);
-    if ((status = w4_work_in_parts(info.k, repack_part, &job, options, err)) != PTXGEN_OK)
-        return status;
-    repack_scales(&job.rows, to);
-    w4_write_zeros(to, &job.rows.dims, &(struct w4_zero_source){checkpoint_zero, from});
-    return PTXGEN_OK;
+    status = w4_work_in_parts(info.k, repack_part, &job, options, err);
+    if (status == PTXGEN_OK && !alone) {
+        repack_scales(&job.rows, to);
+        w4_write_zeros(to, &job.rows.dims, &(struct w4_zero_source){checkpoint_zero, from});
+    }
+    return status;
 }
