@@ -175,8 +175,8 @@ typedef struct ptxgen_quantise_args {
     uint64_t zeros_stride;
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
-     * ended (programmatic dependent launch). It reads and writes nothing until that kernel's
-     * results are visible.
+     * ended (programmatic dependent launch). It then reads only gamma until that kernel's results
+     * are visible, so that kernel must not be the one that writes gamma.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */

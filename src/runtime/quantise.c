@@ -86,7 +86,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family quantise = {
-    .table = {FAMILY_TABLE(quantise), .plan_version = 1, .describe = describe,
+    .table = {FAMILY_TABLE(quantise), .plan_version = 2, .describe = describe,
               .revision = library_revision},
     .plan_target = offsetof(ptxgen_quantise_plan, target),
     .plan_n = offsetof(ptxgen_quantise_plan, spec.k), /* which is not 0 */

@@ -39,7 +39,8 @@ struct emitter {
     ptx_pred code_words;          /* rows of codes start at multiples of 8 bytes */
     ptx_u32 tid, lane, warp;
     ptx_u32 sum_slots, range_slots; /* shared: a sum and a range of each warp */
-    struct batch batch;
+    struct batch batch, weights;    /* of the row, and of gamma where it is loaded ahead */
+    bool loads_ahead;
     bool is_read, is_made; /* the batch holds rows of x, or what is quantised, and stays */
     bool has_written;      /* residual_out was written, and x + residual is read from there */
     ptx_f32 squares, r;
@@ -154,7 +155,10 @@ static void normalise(const struct emitter *e)
     for (uint32_t i = 0; i < e->rounds; i++) {
         const struct chunk *c = &e->batch.chunks[i];
         struct batch gamma;
-        load(&e->gamma, e->batch.index[i], 1, &gamma);
+        if (e->loads_ahead)
+            gamma.chunks[0] = e->weights.chunks[i];
+        else
+            load(&e->gamma, e->batch.index[i], 1, &gamma);
         for (int pair = 0; pair < CHUNK / 2; pair++) {
             ptx_f32 s[2], weight[2];
             unpack(&e->x, c, pair, s);
@@ -441,6 +445,14 @@ static uint32_t batch_rounds(const struct emitter *e)
     return (all + batches - 1) / batches;
 }
 
+/* Whether gamma's chunks stay in registers, too, while the row is read and its sum is found. */
+static bool loads_ahead(const struct emitter *e)
+{
+    enum { MOST_BYTES = 64 };
+    uint32_t bytes = CHUNK * (uint32_t)ptxgen_element_size((ptxgen_element)e->spec->gamma_type);
+    return quantise_is_norm(e->spec) && e->is_resident && e->rounds * bytes <= MOST_BYTES;
+}
+
 void quantise_emit_entry(const ptxgen_quantise_plan *plan, ptx_module *module)
 {
     const ptxgen_quantise_spec *s = &plan->spec;
@@ -454,14 +466,18 @@ void quantise_emit_entry(const ptxgen_quantise_plan *plan, ptx_module *module)
     e.is_resident = e.rounds * e.threads >= e.chunks;
     ptx_kernel *k = e.k = ptx_kernel_begin(module, "quantise");
     ptx_kernel_reqntid(k, e.threads, 1, 1);
-    if (gemm_overlaps(&plan->target)) {
+    bool overlaps = gemm_overlaps(&plan->target);
+    if (overlaps)
         ptx_griddepcontrol_launch_dependents(k);
-        ptx_griddepcontrol_wait(k);
-    }
     e.tid = ptx_sreg_tid_x(k);
     e.lane = ptx_and_b32(k, e.tid, U32(31));
     e.warp = ptx_shr_u32(k, e.tid, U32(5));
     load_params(&e);
+    e.loads_ahead = loads_ahead(&e);
+    if (e.loads_ahead)
+        load(&e.gamma, e.tid, e.rounds, &e.weights);
+    if (overlaps)
+        ptx_griddepcontrol_wait(k);
     if (quantise_is_norm(s)) {
         e.sum_slots = ptx_shared_address(k, ptx_shared_declare(k, "sums of the warps", 32 * 4, 4));
         find_norm(&e);
