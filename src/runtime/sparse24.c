@@ -48,16 +48,6 @@ static bool is_plain(const ptxgen_sparse24_spec *s, uint64_t packed)
     return s->plain && !packed;
 }
 
-static uint64_t values_bytes(const ptxgen_sparse24_spec *s)
-{
-    return (uint64_t)s->n * s->k / 2 * sparse24_element(s);
-}
-
-static uint64_t metadata_bytes(const ptxgen_sparse24_spec *s)
-{
-    return (uint64_t)s->n * s->k / SPARSE24_GROUP;
-}
-
 static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,
                             ptxgen_error *err)
 {
@@ -74,8 +64,8 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
         9,
         {OPERAND_ROWS(a, x, true, INPUT, sparse24_element(s), s->k, a->m),
          OPERAND_BYTES(a, w, !plain, INPUT, CHUNK, packed),
-         OPERAND_BYTES(a, values, plain, INPUT, CHUNK, values_bytes(s)),
-         OPERAND_BYTES(a, metadata, plain, INPUT, METADATA, metadata_bytes(s)),
+         OPERAND_BYTES(a, values, plain, INPUT, CHUNK, sparse24_values_bytes(s)),
+         OPERAND_BYTES(a, metadata, plain, INPUT, METADATA, sparse24_metadata_bytes(s)),
          OPERAND_BYTES(a, x_scale, scaled, INPUT, SCALE, SCALE * a->m),
          OPERAND_BYTES(a, w_scale, scaled, INPUT, SCALE, SCALE * (uint64_t)s->n),
          OPERAND_BYTES(a, bias, s->bias, INPUT, y, (uint64_t)s->n * y),
@@ -179,8 +169,8 @@ ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q,
     const struct launch_entry entry = inflate(plan, &w, a->dense);
     struct launch_array arrays[] = {
         OPERAND_BYTES(a, packed, !plain, INPUT, CHUNK, packed_bytes),
-        OPERAND_BYTES(a, values, plain, INPUT, CHUNK, values_bytes(s)),
-        OPERAND_BYTES(a, metadata, plain, INPUT, METADATA, metadata_bytes(s)),
+        OPERAND_BYTES(a, values, plain, INPUT, CHUNK, sparse24_values_bytes(s)),
+        OPERAND_BYTES(a, metadata, plain, INPUT, METADATA, sparse24_metadata_bytes(s)),
         OPERAND_BYTES(a, dense, true, OUTPUT, CHUNK, dense_bytes)};
     return prepare(q, arrays, sizeof arrays / sizeof *arrays, &entry, stream, err);
 }
@@ -230,8 +220,8 @@ ptxgen_status ptxgen_sparse24_repack(const ptxgen_sparse24 *q,
         return status;
     const struct launch_entry entry = repack(plan, a->values, a->metadata, a->packed, a->refused);
     struct launch_array arrays[] = {
-        OPERAND_BYTES(a, values, true, INPUT, CHUNK, values_bytes(s)),
-        OPERAND_BYTES(a, metadata, true, INPUT, METADATA, metadata_bytes(s)),
+        OPERAND_BYTES(a, values, true, INPUT, CHUNK, sparse24_values_bytes(s)),
+        OPERAND_BYTES(a, metadata, true, INPUT, METADATA, sparse24_metadata_bytes(s)),
         OPERAND_BYTES(a, packed, true, OUTPUT, CHUNK, packed_bytes),
         OPERAND_BYTES(a, refused, a->refused != 0, OUTPUT, REFUSED, REFUSED)};
     return prepare(q, arrays, sizeof arrays / sizeof *arrays, &entry, stream, err);

@@ -20,8 +20,6 @@
 
 #include "../gemm/empty.h"
 
-#include "../gemm/wgmma.h"
-
 void dense_load_params(struct dense_product *q)
 {
     const ptxgen_dense_spec *s = q->spec;

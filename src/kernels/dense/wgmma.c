@@ -19,8 +19,6 @@
  */
 #include "emit.h"
 
-#include "../gemm/wgmma.h"
-
 static void multiply_tile(struct dense_product *q, uint32_t t, ptx_u64 w, ptx_u64 x)
 {
     int n = (int)q->v->tile_m;

@@ -9,8 +9,6 @@
 #include "inflate.h"
 #include "repack.h"
 
-#include "../gemm/wgmma.h"
-
 void sparse24_load_params(struct sparse24_product *q)
 {
     const ptxgen_sparse24_spec *s = q->spec;

@@ -3,7 +3,7 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_INFLATE_H
 #define PTXGEN_KERNELS_SPARSE24_INFLATE_H
 
-#include <ptxgen/sparse24.h>
+#include "layout.h"
 
 /* The parameters of the entry "sparse24_inflate", and its threads and chunks of 16 dense bytes. */
 enum sparse24_inflate_param {
@@ -16,7 +16,7 @@ enum { SPARSE24_INFLATE_THREADS = 256, SPARSE24_INFLATE_CHUNKS = 4 /* of a threa
 
 static inline uint64_t sparse24_dense_weight_bytes(const ptxgen_sparse24_spec *s)
 {
-    return (uint64_t)s->n * s->k * (s->type == PTXGEN_SPARSE24_F32 ? 4 : 2);
+    return 2 * sparse24_values_bytes(s);
 }
 static inline uint64_t sparse24_inflate_chunks(const ptxgen_sparse24_spec *s)
 {
@@ -25,7 +25,7 @@ static inline uint64_t sparse24_inflate_chunks(const ptxgen_sparse24_spec *s)
 /* Offset of the metadata, which follows the values at a multiple of 16 bytes. */
 static inline uint64_t sparse24_metadata_offset(const ptxgen_sparse24_spec *s)
 {
-    return (sparse24_dense_weight_bytes(s) / 2 + 15) / 16 * 16;
+    return (sparse24_values_bytes(s) + 15) / 16 * 16;
 }
 
 void sparse24_emit_inflate(const ptxgen_sparse24_plan *plan, ptx_module *module);

@@ -101,6 +101,15 @@ static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
 }
 
+/* Bytes of a compressed weight's values, and of its metadata in the form of bytes. */
+static inline uint64_t sparse24_values_bytes(const ptxgen_sparse24_spec *s)
+{
+    return (uint64_t)s->n * s->k / 2 * sparse24_element(s);
+}
+static inline uint64_t sparse24_metadata_bytes(const ptxgen_sparse24_spec *s)
+{
+    return (uint64_t)s->n * s->k / SPARSE24_GROUP;
+}
 /* Blocks of a packed weight. */
 static inline uint64_t sparse24_blocks(const ptxgen_sparse24_spec *s)
 {

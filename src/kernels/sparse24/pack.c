@@ -30,7 +30,7 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
         size_t dense;
         const ptxgen_sparse24_shape shape = sparse24_shape(spec);
         status = ptxgen_sparse24_dense_bytes(&shape, &dense, err);
-        *bytes = sparse24_metadata_offset(spec) + (size_t)spec->n * spec->k / SPARSE24_GROUP;
+        *bytes = sparse24_metadata_offset(spec) + sparse24_metadata_bytes(spec);
         return status;
     }
     uint64_t blocks = sparse24_blocks(spec);
@@ -134,7 +134,7 @@ static ptxgen_status pack_plain(const struct packing *p, size_t bytes, ptxgen_co
                                 unsigned char *to, ptxgen_error *err)
 {
     size_t offset = sparse24_metadata_offset(p->spec);
-    const ptxgen_span plain = {to + offset, (size_t)p->spec->n * p->spec->k / SPARSE24_GROUP};
+    const ptxgen_span plain = {to + offset, sparse24_metadata_bytes(p->spec)};
     memcpy(to, p->values, bytes);
     memset(to + bytes, 0, offset - bytes);
     return ptxgen_sparse24_convert(&p->metadata.shape, p->metadata.form, metadata,

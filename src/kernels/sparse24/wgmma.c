@@ -24,9 +24,6 @@
  */
 #include "emit.h"
 
-#include "../gemm/exchange.h"
-#include "../gemm/wgmma.h"
-
 enum { TILE_STRIPS = GEMM_WARPGROUP / 32 / 2 /* of 64 features */ };
 
 /* Bytes of a strip in a stage: a block for each warpgroup along K. */
