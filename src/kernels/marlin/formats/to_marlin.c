@@ -89,7 +89,7 @@ static ptxgen_status stand_in(ptxgen_w4_checkpoint *from, ptxgen_w4_checkpoint *
                               ptxgen_error *err)
 {
     const struct w4_format *f = w4_format_of(from->format);
-    const char *stray = from->zeros.data ? f->tensors[W4_ZEROS]
+    const char *stray = from->zeros.data  ? f->tensors[W4_ZEROS]
                         : to->scales.data ? "s of the output"
                         : to->zeros.data  ? "zeros of the output"
                                           : NULL;
@@ -104,8 +104,8 @@ static ptxgen_status stand_in(ptxgen_w4_checkpoint *from, ptxgen_w4_checkpoint *
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                                "the group size %td does not divide K = %zu", from->group_size, k);
     }
-    const ptxgen_w4_tensor scales = {from->weights.data, PTXGEN_W4_F16,
-                                     {f->by_column ? n : groups, f->by_column ? groups : n}};
+    const ptxgen_w4_tensor scales = {
+        from->weights.data, PTXGEN_W4_F16, {f->by_column ? n : groups, f->by_column ? groups : n}};
     from->scales = scales;
     to->scales = (ptxgen_w4_tensor){from->weights.data, PTXGEN_W4_F16, {groups, n}};
     return PTXGEN_OK;
@@ -118,7 +118,8 @@ ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from, const ptxgen
     ptxgen_w4_info info;
     ptxgen_w4_checkpoint codes, codes_to;
     ptxgen_status status = PTXGEN_OK;
-    bool alone = from && to && from->weights.data && !from->scales.data && w4_format_of(from->format);
+    bool alone =
+        from && to && from->weights.data && !from->scales.data && w4_format_of(from->format);
     if (alone) {
         codes = *from, codes_to = *to;
         status = stand_in(&codes, &codes_to, err);
