@@ -52,29 +52,6 @@ void marlin_find_mma_warp(struct marlin_product *q)
     q->teams = 1;
 }
 
-void marlin_begin_mma(struct marlin_product *q)
-{
-    for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < token_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_f32(q->g.k, F32(0));
-    marlin_emit_operands_begin(q);
-    marlin_emit_first_operands(q);
-}
-
-void marlin_clear_mma(struct gemm *g, const struct gemm_part *part)
-{
-    struct marlin_product *q = marlin_of(g);
-    struct gemm_place place = marlin_emit_place(q, part->walk.tile);
-    marlin_emit_clear(q, place.n);
-}
-
-void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part)
-{
-    (void)part;
-    marlin_emit_multiply(marlin_of(g));
-}
-
 /* ---- entries ---- */
 
 static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_tile *v, ptx_module *module)

@@ -196,11 +196,8 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
 /* ---- emit.c ---- */
 
 void marlin_emit_params(struct marlin_product *q);
-/* The consumers of mma.sync, whoever copies: finds the warp's place, one team of all warps. */
+/* With mma.sync: finds the warp's place; all warps are one team. */
 void marlin_find_mma_warp(struct marlin_product *q);
-void marlin_begin_mma(struct marlin_product *q);
-void marlin_clear_mma(struct gemm *g, const struct gemm_part *part);
-void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part);
 static inline struct marlin_product *marlin_of(struct gemm *g)
 {
     return (struct marlin_product *)g;
@@ -253,25 +250,33 @@ ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s,
 /* ---- multiply.c ---- */
 
 struct marlin_mma marlin_find_mma(const struct marlin_product *q);
-void marlin_emit_operands_begin(struct marlin_product *q);
 /* Groups of a warp in a stage whose sums are corrected separately. */
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_tile *v);
-/* For a warp that only computes sums of activations: sets up its registers. */
-void marlin_emit_totals_begin(struct marlin_product *q);
-/*
- * The sums of activations of token g in the fragments of a load: over group `group` of the warps at
- * `along_k`, in the stage at `slot`.
- */
-void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
-                        ptx_f32 totals[2]);
-/* Makes the operands of the first mma step of the current stage. */
-void marlin_emit_first_operands(struct marlin_product *q);
-/* Clears the accumulators, and begins tile `tile_n` at the current stage. */
-void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n);
+void marlin_emit_mma(struct marlin_product *q, ptx_f32 acc[4], const ptx_u32 a[4],
+                     const ptx_u32 b[2]);
+/* The consumers of mma.sync: declare registers, and make the first operands of the first stage. */
+void marlin_begin_mma(struct marlin_product *q);
+void marlin_clear_mma(struct gemm *g, const struct gemm_part *part);
 /* Adds the current stage's products, and makes the first operands of the next stage. */
-void marlin_emit_multiply(struct marlin_product *q);
+void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part);
 /* At the end of a part: corrects and scales the sums that have not been corrected by group. */
 void marlin_emit_finish_sums(void *product);
+
+/* ---- totals.c; totals[j][e] are those of token 8j + 2q + e ---- */
+
+void marlin_emit_totals_begin(struct marlin_product *q);
+void marlin_emit_totals_clear(struct marlin_product *q);
+/* Adds a load of activations. */
+void marlin_emit_totals_add(struct marlin_product *q, const ptx_u32 x[4]);
+/* The sums over the mma steps up to i, or without groups over the stages of the part. */
+void marlin_emit_totals_find(struct marlin_product *q, uint32_t i, ptx_f32 totals[2][2]);
+/* Loads what another warp has stored of group `group` of the current stage: sums of activations. */
+void marlin_emit_totals_load(struct marlin_product *q, uint32_t group, ptx_f32 totals[2][2]);
+/* Without groups: adds the stage's stored sums to those of the part. */
+void marlin_emit_totals_add_stored(struct marlin_product *q);
+/* Loads what another warp has stored of a small group: what the sums of products start from. */
+void marlin_emit_first_sums_load(struct marlin_product *q, uint32_t group,
+                                 ptx_f32 first[MAX_TOKEN_GROUPS][4]);
 
 /* ---- epilogue.c ---- */
 

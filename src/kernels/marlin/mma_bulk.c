@@ -98,65 +98,6 @@ static void begin_reading(struct marlin_bulk *b)
     g->releases = gemm_ring_releasers(k, &g->ring, &g->at);
 }
 
-/*
- * Stores the sums of activations of a group, for the warps at `along_k`. The sum of token g of each
- * fragment is in all lanes of group g.
- */
-static void store_group_totals(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k,
-                               uint32_t group, const ptx_f32 totals[2])
-{
-    struct marlin_product *q = &b->q;
-    ptx_kernel *k = q->g.k;
-    uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
-    uint32_t each = marlin_total_bytes(q->spec, q->v);
-    bool starts = marlin_stores_first_sums(q->spec, q->v);
-    ptx_u32 row = ptx_mad_lo_u32(k, q->g.at.group, U32(4), slot);
-    if (starts) /* 8 bytes more past each two rows */
-        row = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->g.at.group, U32(1)), U32(8), row);
-    ptx_pred first = ptx_setp_eq_u32(k, q->g.at.quad, U32(0));
-    for (uint32_t j = 0; j < token_groups(q); j++)
-        for (uint32_t half = 0; half < (starts ? 2 : 1); half++) {
-            uint32_t to = b->stage.totals + index * each + j * (each / token_groups(q)) + half * 8;
-            ptx_f32 stored = totals[j];
-            if (starts)
-                stored = ptx_mul_f32(k, stored, marlin_emit_correction(q, NULL, 0, half));
-            ptx_guarded(k, first)
-                ptx_st_shared_f32(k, row, (int)to, stored);
-        }
-}
-
-/* The stores come after the loads of all groups, since a load would wait for an earlier store. */
-static void store_stage_totals(struct marlin_bulk *b, ptx_u32 slot, uint32_t along_k)
-{
-    enum { MOST = 16 };
-    uint32_t groups = marlin_corrected_groups(b->q.spec, b->q.v);
-    ptx_f32 totals[MOST][2];
-    for (uint32_t i = 0; i < groups && i < MOST; i++)
-        marlin_emit_totals(&b->q, slot, along_k, i, totals[i]);
-    for (uint32_t i = 0; i < groups && i < MOST; i++)
-        store_group_totals(b, slot, along_k, i, totals[i]);
-}
-
-void marlin_sum_x(struct marlin_bulk *b)
-{
-    struct marlin_product *q = &b->q;
-    ptx_kernel *k = q->g.k;
-    ptx_section(k, "sum up activations");
-    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    gemm_operand_begin_reading(k, &q->g.at, &q->x);
-    marlin_emit_totals_begin(q);
-    struct gemm_ring_place place = gemm_ring_first(k, &b->q.g.ring, false);
-    ptx_u32 stage = ptx_mov_u32(k, b->q.g.first);
-    ptx_for(k, stage, b->q.g.end, U32(1)) {
-        ptx_nounroll(k);
-        gemm_ring_wait(k, &place);
-        for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
-            store_stage_totals(b, place.slot, along_k);
-        gemm_ring_side_arrive(k, &b->q.g.ring, &place);
-        gemm_ring_advance(k, &b->q.g.ring, &place, NULL);
-    }
-}
-
 static void begin_consumer(struct gemm *g)
 {
     struct marlin_bulk *b = marlin_bulk_of(g);

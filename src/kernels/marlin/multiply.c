@@ -106,30 +106,7 @@ uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_tile 
     return groups ? groups : 1;
 }
 
-void marlin_emit_totals_begin(struct marlin_product *q)
-{
-    ptx_kernel *k = q->g.k;
-    struct totals *t = &q->operands.totals;
-    t->ones = ptx_mov_u32(k, U32(is_bf16(q) ? 0x3F803F80 : 0x3C003C00));
-    for (uint32_t e = 0; e < 2; e++) /* of group 2q + e */
-        t->source[e] = ptx_mad_lo_u32(k, q->g.at.quad, U32(8), U32(4 * e));
-}
-
-static void new_totals(struct marlin_product *q)
-{
-    for (int i = 0; i < 2; i++)
-        for (int r = 0; r < 4; r++)
-            q->operands.totals.sums[i][r] = ptx_mov_f32(q->g.k, F32(0));
-}
-
-static void clear_totals(struct marlin_product *q)
-{
-    for (int i = 0; i < 2; i++)
-        for (int r = 0; r < 4; r++)
-            ptx_mov_f32_to(q->g.k, q->operands.totals.sums[i][r], F32(0));
-}
-
-void marlin_emit_operands_begin(struct marlin_product *q)
+static void begin_operands(struct marlin_product *q)
 {
     struct operands *o = &q->operands;
     for (uint32_t t = 0; t < tiles(q); t++) {
@@ -148,8 +125,6 @@ void marlin_emit_operands_begin(struct marlin_product *q)
             gemm_new_registers(q->g.k, &o->group.zeros, 1);
     }
     if (needs_totals(&q->mma))
-        new_totals(q);
-    if (q->mma.correction == MARLIN_BY_TOTALS)
         marlin_emit_totals_begin(q);
     for (uint32_t r = 0; r < 4 && q->mma.correction == MARLIN_FROM_ZEROS; r++)
         o->zero[r] = ptx_mov_u32(q->g.k, U32(marlin_zero_pair(q, r % 2)));
@@ -228,15 +203,22 @@ static bool begins_anew(const struct marlin_product *q)
     return zeros || (q->mma.has_groups && marlin_half_varies(q)) || marlin_has_odd_halves(q->v);
 }
 
-void marlin_emit_first_operands(struct marlin_product *q)
+void marlin_begin_mma(struct marlin_product *q)
 {
+    for (uint32_t t = 0; t < tiles(q); t++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[t][j][r] = ptx_mov_f32(q->g.k, F32(0));
+    begin_operands(q);
     load_activations(q, read_slot(q), 0, 0);
     if (!begins_anew(q))
         first_weights(q, read_slot(q));
 }
 
-void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n)
+void marlin_clear_mma(struct gemm *g, const struct gemm_part *part)
 {
+    struct marlin_product *q = marlin_of(g);
+    ptx_u32 tile_n = marlin_emit_place(q, part->walk.tile).n;
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -249,14 +231,15 @@ void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n)
             marlin_emit_dequantiser(q, &q->operands.scales);
     }
     if (needs_totals(&q->mma))
-        clear_totals(q);
+        marlin_emit_totals_clear(q);
     if (begins_anew(q))
         first_weights(q, read_slot(q));
 }
 
 /* ---- products ---- */
 
-static void mma(struct marlin_product *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u32 b[2])
+void marlin_emit_mma(struct marlin_product *q, ptx_f32 acc[4], const ptx_u32 a[4],
+                     const ptx_u32 b[2])
 {
     if (is_bf16(q))
         ptx_mma_m16n8k16_f32_bf16_to(q->g.k, acc, a, b, acc);
@@ -264,103 +247,12 @@ static void mma(struct marlin_product *q, ptx_f32 acc[4], const ptx_u32 a[4], co
         ptx_mma_m16n8k16_f32_f16_to(q->g.k, acc, a, b, acc);
 }
 
-/* Loads the sums of activations of tokens 8j + 2q + e and group `group` of the current stage. */
-static void load_totals(struct marlin_product *q, uint32_t group, ptx_f32 totals[2][2])
-{
-    ptx_kernel *k = q->g.k;
-    const struct marlin_totals_place *u = &q->totals_place;
-    if (group == 0)
-        gemm_ring_side_wait(k, &q->g.ring, &u->present);
-    ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), pair[2];
-    for (uint32_t j = 0; j < token_groups(q); j++) {
-        ptx_ld_shared_v2_u32(k, pair, at, (int)((group * q->v->tile_m + 8 * j) * 4));
-        for (uint32_t e = 0; e < 2; e++)
-            totals[j][e] = ptx_u32_as_f32(pair[e]);
-    }
-}
-
-/* Without groups: adds the stage's sums of activations to those of the part. */
-static void add_stored(struct marlin_product *q)
-{
-    ptx_f32 totals[2][2];
-    load_totals(q, 0, totals);
-    for (uint32_t j = 0; j < token_groups(q); j++)
-        for (uint32_t e = 0; e < 2; e++) {
-            ptx_f32 sum = q->operands.totals.sums[j][e];
-            ptx_add_f32_to(q->g.k, sum, sum, totals[j][e]);
-        }
-}
-
-/* Adds a load to the sums of activations: both fragments to one sum, or each to its own. */
-static void add_load(struct marlin_product *q, const ptx_u32 x[4])
-{
-    ptx_kernel *k = q->g.k;
-    struct totals *t = &q->operands.totals;
-    const ptx_u32 ones[2] = {t->ones, t->ones};
-    if (!q->mma.parts_totals) {
-        mma(q, t->sums[0], x, ones);
-        return;
-    }
-    for (uint32_t i = 0; i < 2; i++)
-        if (is_bf16(q))
-            ptx_mma_m16n8k8_f32_bf16_to(k, t->sums[i], x + 2 * i, ones, t->sums[i]);
-        else
-            ptx_mma_m16n8k8_f32_f16_to(k, t->sums[i], x + 2 * i, ones, t->sums[i]);
-}
-
 /* Adds the activations that were loaded for mma step i, if any, to their sums. */
 static void add_to_totals(struct marlin_product *q, uint32_t i)
 {
     bool pairs = q->mma.pairs;
     if (!pairs || i % 2 == 0)
-        add_load(q, activations(q, pairs ? i / 2 : i));
-}
-
-/* The sum of token g in fragment j of the loads that were added. */
-static ptx_f32 own_total(struct marlin_product *q, uint32_t i, uint32_t j)
-{
-    const struct totals *t = &q->operands.totals;
-    uint32_t of = !q->mma.parts_totals ? 0 : q->mma.pairs ? i % 2 : j;
-    return ptx_add_f32(q->g.k, t->sums[of][0], t->sums[of][2]);
-}
-
-void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
-                        ptx_f32 totals[2])
-{
-    ptx_kernel *k = q->g.k;
-    uint32_t mmas = q->mma.steps / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
-    bool pairs = q->mma.pairs;
-    if (mmas > 1 || !pairs || first % 2 == 0)
-        new_totals(q);
-    for (uint32_t i = first; i < first + mmas; i++) {
-        if (pairs && i % 2)
-            continue;
-        ptx_u32 block = U32(along_k * q->v->steps + i / STEP_MMAS), x[4];
-        ptx_u32 lane = gemm_operand_lane(k, &q->x, slot, ptx_mov_u32(k, block));
-        gemm_new_registers(k, x, 4);
-        gemm_operand_load_to(k, gemm_operand_step(k, &q->x, lane, i % STEP_MMAS), 0, x);
-        add_load(q, x);
-    }
-    for (uint32_t j = 0; j < token_groups(q); j++)
-        totals[j] = own_total(q, first, j);
-}
-
-/* The sums of activations of tokens 8j + 2q + e over the mma steps up to i. */
-static void find_totals(struct marlin_product *q, uint32_t i, ptx_f32 totals[2][2])
-{
-    ptx_kernel *k = q->g.k;
-    const struct totals *t = &q->operands.totals;
-    for (uint32_t j = 0; j < token_groups(q); j++) {
-        if (q->mma.correction == MARLIN_BY_STORED_TOTALS) {
-            totals[j][0] = t->sums[j][0];
-            totals[j][1] = t->sums[j][1];
-            continue;
-        }
-        ptx_f32 sum = own_total(q, i, j);
-        for (uint32_t e = 0; e < 2; e++)
-            totals[j][e] = ptx_u32_as_f32(
-                ptx_shfl_sync_idx_u32(k, ptx_f32_as_u32(sum), t->source[e], U32(31), ALL_LANES));
-    }
+        marlin_emit_totals_add(q, activations(q, pairs ? i / 2 : i));
 }
 
 typedef ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4];
@@ -374,7 +266,7 @@ static void multiply_load(struct marlin_product *q, uint32_t i, uint32_t p, sums
     uint32_t first = 2 * p, end = first + 2 < token_groups(q) ? first + 2 : token_groups(q);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = first; j < end; j++)
-            mma(q, to[t][j], o->a[i % 2][t], fragment(q, i, j));
+            marlin_emit_mma(q, to[t][j], o->a[i % 2][t], fragment(q, i, j));
 }
 
 /*
@@ -424,26 +316,11 @@ static void correct(struct marlin_product *q, uint32_t t, const ptx_f32 correcti
                                of[t][j][2 * h + e]);
 }
 
-static void load_first_sums(struct marlin_product *q, uint32_t group, ptx_f32 first[MAX_TOKEN_GROUPS][4])
-{
-    ptx_kernel *k = q->g.k;
-    const struct marlin_totals_place *u = &q->totals_place;
-    if (group == 0)
-        gemm_ring_side_wait(k, &q->g.ring, &u->present);
-    ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), four[4];
-    for (uint32_t j = 0; j < token_groups(q); j++) {
-        int offset = (int)((group * token_groups(q) + j) * 64);
-        ptx_ld_shared_v4_u32(k, four, at, offset);
-        for (uint32_t r = 0; r < 4; r++)
-            first[j][r] = ptx_u32_as_f32(four[r]);
-    }
-}
-
 /* What the sums of all tiles start from at mma step i: 0, or their correction by zero points. */
 static void first_sums(struct marlin_product *q, uint32_t i, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
     if (q->mma.correction == MARLIN_FROM_STORED_SUMS) {
-        load_first_sums(q, i / q->mma.group, first);
+        marlin_emit_first_sums_load(q, i / q->mma.group, first);
         return;
     }
     for (uint32_t j = 0; j < token_groups(q); j++) {
@@ -452,7 +329,7 @@ static void first_sums(struct marlin_product *q, uint32_t i, ptx_f32 first[MAX_T
                 q->mma.correction == MARLIN_FROM_ZEROS ? ptx_mov_f32(q->g.k, F32(0)) : F32(0);
         for (uint32_t step = i; step < i + q->mma.group && q->mma.correction == MARLIN_FROM_ZEROS;
              step++)
-            mma(q, first[j], q->operands.zero, fragment(q, step, j));
+            marlin_emit_mma(q, first[j], q->operands.zero, fragment(q, step, j));
     }
 }
 
@@ -460,7 +337,7 @@ static void begin_group(struct marlin_product *q, uint32_t i, struct group *g)
 {
     bool loads = !q->mma.pairs || i % 2 == 0;
     if (q->mma.correction == MARLIN_BY_TOTALS && loads)
-        clear_totals(q);
+        marlin_emit_totals_clear(q);
     sums first;
     first_sums(q, i, first[0]);
     for (uint32_t t = 0; t < tiles(q); t++) {
@@ -480,9 +357,9 @@ static void begin_group(struct marlin_product *q, uint32_t i, struct group *g)
 static void end_group(struct marlin_product *q, uint32_t i, struct group *g)
 {
     if (q->mma.correction == MARLIN_BY_TOTALS)
-        find_totals(q, i, g->totals);
+        marlin_emit_totals_find(q, i, g->totals);
     else if (needs_totals(&q->mma) && i + 1 < q->mma.steps)
-        load_totals(q, i / q->mma.group, g->totals);
+        marlin_emit_totals_load(q, i / q->mma.group, g->totals);
     for (uint32_t t = 0; t < tiles(q) && needs_totals(&q->mma); t++)
         correct(q, t, g->correction[t], g->totals, g->sums);
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -498,9 +375,9 @@ static void end_group(struct marlin_product *q, uint32_t i, struct group *g)
 static void end_reading(struct marlin_product *q, ptx_u32 barrier, struct group *last)
 {
     if (q->mma.correction == MARLIN_BY_STORED_TOTALS && !q->mma.has_groups)
-        add_stored(q);
+        marlin_emit_totals_add_stored(q);
     else if (q->mma.correction == MARLIN_BY_STORED_TOTALS)
-        load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
+        marlin_emit_totals_load(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
     gemm_ring_release(q->g.k, &q->g.ring, barrier,
                       gemm_ring_refilled(q->g.k, &q->g.ring, q->g.to_read, q->g.releases));
 }
@@ -514,8 +391,10 @@ static void advance(struct marlin_product *q, ptx_u32 slot, uint32_t i, struct g
     next_stage(q);
 }
 
-void marlin_emit_multiply(struct marlin_product *q)
+void marlin_multiply_mma(struct gemm *g, const struct gemm_part *part)
 {
+    struct marlin_product *q = marlin_of(g);
+    (void)part;
     bool by_group = q->mma.scales_groups;
     uint32_t all = q->mma.steps;
     ptx_u32 slot = ptx_mov_u32(q->g.k, read_slot(q));
@@ -552,7 +431,7 @@ void marlin_emit_finish_sums(void *product)
     if (q->mma.has_groups && !has_units)
         return;
     if (!q->mma.has_groups && corrects)
-        find_totals(q, 0, totals);
+        marlin_emit_totals_find(q, 0, totals);
     for (uint32_t t = 0; t < tiles(q); t++) {
         ptx_f32 scale[2] = {F32(1), F32(1)}, correction[2];
         for (uint32_t h = 0; h < 2 && corrects; h++)
