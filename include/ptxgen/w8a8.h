@@ -146,7 +146,7 @@ PTXGEN_API bool ptxgen_w8a8_is_exact(const ptxgen_w8a8_spec *spec);
  * warps, and tile_m / wm tokens its N. There is no PTXGEN_BULK.
  */
 
-enum { PTXGEN_W8A8_VARIANTS = 7 };
+enum { PTXGEN_W8A8_VARIANTS = 8 };
 
 typedef struct ptxgen_w8a8_plan {
     ptxgen_w8a8_spec spec; /**< with its defaults filled in */
@@ -179,8 +179,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan, const ptxg
 /** The variant that serves m tokens; NULL when m is 0 or not between the spec's min_m and max_m. */
 PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
 /**
- * The entry's name in the module: "w8a8_fused", "w8a8_m128_wide", or as "w8a8_m16"; the number is
- * tokens. Names are stable (guarantee.h).
+ * The entry's name in the module: "w8a8_fused", or as "w8a8_m16" and "w8a8_m128_n64" by tokens and
+ * features. Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_tile *variant);
 /** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */

@@ -68,7 +68,7 @@ static bool name_classes(const struct point *p, const void *of, struct class_nam
     char tile[NAME / 2];
     if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
-    bool wide = strstr(ptxgen_w8a8_entry(v), "wide") != NULL;
+    bool wide = strstr(ptxgen_w8a8_entry(v), "_n") != NULL;
     snprintf(tile, sizeof tile, "%u tokens%s%s%s, wk %u, cluster %u", v->tile_m,
              v->fused ? " fused" : "", v->kind == PTXGEN_WGMMA ? " wgmma" : "", wide ? " wide" : "",
              v->wk, v->cluster);

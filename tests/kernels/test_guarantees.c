@@ -468,7 +468,7 @@ static const char *const promised[] = {
     "sparse24_wgmma_m8", "sparse24_wgmma_m16", "sparse24_wgmma_m32", "sparse24_wgmma_m64",
     "sparse24_wgmma_m128", "sparse24_wgmma",
     "dense_empty", "marlin_empty", "rmsnorm_q4k_empty", "sparse24_empty", "w8a8_empty",
-    "w8a8_fused", "w8a8_m16", "w8a8_m32", "w8a8_m64", "w8a8_m128", "w8a8_m128_wide",
+    "w8a8_fused", "w8a8_m16", "w8a8_m32", "w8a8_m64", "w8a8_m128", "w8a8_m128_n64", "w8a8_m128_n128",
     "w8a8_m256"};
 enum { PROMISED = sizeof promised / sizeof *promised };
 

@@ -321,7 +321,7 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
     assert_int_equal(p->target.ptx.sm, 90);
     assert_int_equal(p->target.ptx.suffix, 'a');
     assert_true(p->copy_bytes == 16 || p->copy_bytes == 1 || v->tile_m > 32);
-    if (v->tile_m == 64 || v->tile_m == 128) {
+    if (v->tile_m >= 64) {
         uint32_t rows = v->tile_n / v->wn; /* wgmma's columns */
         assert_int_equal(v->tile_m % 64, 0);
         assert_int_equal(v->wm, v->tile_m / 16);

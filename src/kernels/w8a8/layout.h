@@ -203,7 +203,7 @@ static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen
 /* Whether tokens are the M of wgmma and features its N. */
 static inline bool w8a8_tokens_are_m(const ptxgen_tile *v)
 {
-    return gemm_is_wgmma(v) && (v->tile_m == 64 || v->tile_m == 128);
+    return gemm_is_wgmma(v) && v->tile_m >= 64;
 }
 /* The N of wgmma, where it is features, and where it is tokens. */
 static inline uint32_t w8a8_group_features(const ptxgen_tile *v)
@@ -234,10 +234,10 @@ static inline uint32_t w8a8_consumer_threads(const ptxgen_tile *v)
 {
     return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
-/* Whether consumer warpgroups, of 256 tokens' sums, need registers of the producer's. */
+/* Whether consumer warpgroups, of which there are four, need registers of the producer's. */
 static inline bool w8a8_moves_registers(const ptxgen_tile *v)
 {
-    return gemm_is_wgmma(v) && v->tile_m == 256 && v->wn == 8;
+    return gemm_is_wgmma(v) && v->tile_m == 256;
 }
 static inline uint32_t w8a8_threads(const ptxgen_tile *v)
 {

@@ -14,7 +14,6 @@ enum {
     LEAST_WGMMA_M = 64,
     MOST_TILE_M = 256,
     WIDE_TILE_M = 128,
-    WIDE_TILE_N = 128,
     FEW_ROWS = 32, /* of a warpgroup whose M is tokens, where there are warpgroups enough */
     MAX_ACCUMULATORS = 128
 };
@@ -220,7 +219,7 @@ static bool has_clusters(const ptxgen_w8a8_plan *p)
 static uint32_t most_n_of(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
-        return MAX_TILE_N * LEAST_WGMMA_M / v->tile_m;
+        return v->tile_m == LEAST_WGMMA_M ? MAX_TILE_N : MAX_WGMMA_N;
     return gemm_is_wgmma(v) ? MAX_WGMMA_N : MAX_TILE_N;
 }
 
@@ -239,6 +238,7 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { MOST_WARPS = 16 };
     bool is_wide = v->wn == 1;
+    uint32_t asked = is_wide && v->tile_n % 16 == 0 ? v->tile_n : 0;
     uint32_t most = w8a8_most_features(&p->spec, v);
     v->wm = v->tile_m / W8A8_TILE_ROWS;
     for (v->wn = v->wn ? v->wn : 1;
@@ -247,28 +247,28 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     uint32_t rows = (most + v->wn - 1) / v->wn;
     uint32_t unit = rows > FEW_ROWS || w8a8_gated(&p->spec) ? 16 : 8;
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
+    v->tile_n = v->tile_n < asked ? asked : v->tile_n;
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
     uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
     uint32_t most_blocks = sums ? sums * LEAST_WGMMA_M / v->tile_m : v->wk;
     return !(v->wk & (v->wk - 1)) && v->wk <= most_blocks && v->tile_m >= LEAST_WGMMA_M &&
-           v->tile_n <= MAX_TILE_N && fill_stages(p, v);
+           v->tile_n <= most_n_of(v) && fill_stages(p, v);
 }
 
-/* Otherwise a warpgroup has 64 features and all tokens. */
+/* Tiles of few tokens have 64 features for each warpgroup, and stages of two blocks of K. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
-    enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8 };
+    enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8, BLOCKS = 2 };
     if (!can_have_wgmma(p, v))
         return false;
     if (w8a8_tokens_are_m(v))
         return arrange_tokens_as_m(p, v);
     v->tile_n = v->tile_n < LEAST_ROWS ? LEAST_ROWS : v->tile_n;
     v->wn = v->tile_n / W8A8_TILE_ROWS;
-    bool few = v->tile_m == LEAST_TILE_M && w8a8_most_features(&p->spec, v) >= LEAST_ROWS;
     v->wm = 1;
-    v->wk = few ? 2 : 1; /* blocks of K in a stage */
-    return (few || v->tile_m == MOST_TILE_M) && v->wn <= MOST_WARPS_ALONG_N &&
-           !(v->tile_n & (v->tile_n - 1)) && fill_stages(p, v);
+    v->wk = BLOCKS;
+    return v->tile_m == LEAST_TILE_M && w8a8_most_features(&p->spec, v) >= LEAST_ROWS &&
+           v->wn <= MOST_WARPS_ALONG_N && !(v->tile_n & (v->tile_n - 1)) && fill_stages(p, v);
 }
 
 /*
@@ -413,14 +413,22 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     return false;
 }
 
-/* A second tile of 128 tokens, for launches of more, whose tiles are wide. */
+/*
+ * Tiles of 128 tokens for launches of more, whose warpgroups have all features of the tile. Tiles
+ * of fewer features are added where N is so small that two rows of tiles take less time with them.
+ */
 static void add_wide(ptxgen_w8a8_plan *p)
 {
-    ptxgen_tile wide = {.kind = PTXGEN_WGMMA, .tile_m = WIDE_TILE_M, .wn = 1};
-    divide_n(p, WIDE_TILE_N, &wide);
-    const struct gemm_choice one = {&wide, 1, WIDE_TILE_M, WIDE_TILE_M};
-    if (!p->spec.max_m || p->spec.max_m > WIDE_TILE_M)
-        gemm_add_cheapest(&w8a8_planner, p, &one, WIDE_TILE_M);
+    ptxgen_tile wide[] = {{.kind = PTXGEN_WGMMA, .tile_m = WIDE_TILE_M, .wn = 1},
+                          {.kind = PTXGEN_WGMMA, .tile_m = WIDE_TILE_M, .wn = 1}};
+    divide_n(p, MAX_WGMMA_N / 2, &wide[0]);
+    divide_n(p, MAX_WGMMA_N, &wide[1]);
+    if (p->spec.max_m && p->spec.max_m <= WIDE_TILE_M)
+        return;
+    gemm_add_cheapest(&w8a8_planner, p, GEMM_AMONG(wide, WIDE_TILE_M, WIDE_TILE_M),
+                      2 * WIDE_TILE_M);
+    const struct gemm_choice widest = {&wide[1], 1, WIDE_TILE_M, WIDE_TILE_M};
+    gemm_add_cheapest(&w8a8_planner, p, &widest, 2 * WIDE_TILE_M);
 }
 
 /* wgmma's tile of 64 tokens copies only the launch's tokens, so it may serve fewer as well. */
@@ -526,21 +534,18 @@ static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
     return w8a8_takes_all_tokens(v) && m > v->tile_m ? UINT64_MAX : cost(of, v, (uint32_t)m);
 }
 
-/* Even shares of more than 32 features have more warps along N. */
-static bool is_wide(const ptxgen_tile *v)
-{
-    return w8a8_tokens_are_m(v) && v->tile_m == WIDE_TILE_M && v->wn == 1 && v->tile_n > FEW_ROWS;
-}
-
 const char *ptxgen_w8a8_entry(const ptxgen_tile *v)
 {
     if (!v)
         return NULL;
+    /* even shares of more than 32 features have more warps along N */
+    bool wide = w8a8_tokens_are_m(v) && v->wn == 1 && v->tile_n > FEW_ROWS;
+    if (wide && v->tile_m == WIDE_TILE_M)
+        return v->tile_n > MAX_WGMMA_N / 2 ? "w8a8_m128_n128" : "w8a8_m128_n64";
     return v->fused           ? "w8a8_fused"
            : v->tile_m == 16  ? "w8a8_m16"
            : v->tile_m == 32  ? "w8a8_m32"
            : v->tile_m == 64  ? "w8a8_m64"
-           : is_wide(v)       ? "w8a8_m128_wide"
            : v->tile_m == 128 ? "w8a8_m128"
                               : "w8a8_m256";
 }

@@ -449,7 +449,7 @@ static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptx_m
     else
         q.g.loops_itself = fills_in_loop(&q);
     if (wgmma && w8a8_moves_registers(v))
-        q.g.registers = gemm_wgmma_registers(2);
+        q.g.registers = gemm_wgmma_registers(4);
     gemm_emit_entry(&q.g, module);
 }
 

@@ -10,10 +10,10 @@
  *    codes:   │ stage 0 │ stage 1 │ …
  *             └─────────┴─────────┴───
  *
- * In tiles of 64 and 128 tokens, 64 tokens are the rows of wgmma's operand A, and features the
- * columns of its operand B. In tiles of 16 and 256 tokens, 64 features are the rows, and all tokens
- * the columns. A multiprocessor takes 105 bytes a nanosecond from the L2, and
- * memory gives it 35; 64 tokens and 32 features use both alike.
+ * In tiles of 64 tokens and more, 64 tokens are the rows of wgmma's operand A, and features the
+ * columns of its operand B. In tiles of 16 tokens, 64 features are the rows, and tokens the
+ * columns. A multiprocessor takes 105 bytes a nanosecond from the L2, and memory gives it 35; 64
+ * tokens and 32 features use both alike.
  *
  * Weights in flight delay the codes of the quantising kernel, so only 40 KB of weights a CTA are
  * copied ahead of them. In tiles of up to 16 tokens one producer paces the weights and another

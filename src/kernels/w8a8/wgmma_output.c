@@ -30,10 +30,16 @@ static uint32_t groups(const struct product *q)
  */
 enum { BLOCK_GROUPS = 4 };
 
+/* Whether an output has more operands than there are registers for those of a block. */
+static bool is_short(const struct product *q)
+{
+    return w8a8_moves_registers(q->v) && (q->spec->asymmetric || q->spec->residual);
+}
+
 static bool has_blocks(const struct product *q)
 {
     return groups(q) % BLOCK_GROUPS == 0 && !w8a8_gated(q->spec) && is_whole(q) && !q->wide &&
-           w8a8_y_bytes(q) == 2;
+           w8a8_y_bytes(q) == 2 && !is_short(q);
 }
 
 static bool loads_ahead(const struct product *q)
@@ -318,14 +324,22 @@ static void finish_block(struct product *q, uint32_t first_group)
     }
 }
 
+/* Finishes the columns of the group at j: a block of groups, a pair of gate and up, or one. */
+static void finish_from(struct product *q, uint32_t j)
+{
+    if (has_blocks(q))
+        finish_block(q, j);
+    else
+        finish_group(q, j / matrices(q));
+}
+
 void w8a8_store_direct(struct product *q)
 {
-    for (uint32_t j = 0; has_blocks(q) && j < groups(q); j += BLOCK_GROUPS)
-        finish_block(q, j);
-    for (uint32_t g = 0; !has_blocks(q) && g < groups(q) / matrices(q); g++)
-        if (is_exact(q))
-            finish_group(q, g);
+    uint32_t each = has_blocks(q) ? BLOCK_GROUPS : matrices(q);
+    for (uint32_t j = 0; j < groups(q); j += each)
+        if (!is_exact(q) || is_short(q)) /* a branch, too, keeps what groups load apart */
+            ptx_if(q->g.k, has_column(q, 8 * j))
+                finish_from(q, j);
         else
-            ptx_if(q->g.k, has_column(q, 8 * g * matrices(q)))
-                finish_group(q, g);
+            finish_from(q, j);
 }
