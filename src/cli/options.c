@@ -123,6 +123,19 @@ unsigned parse_numbers(struct argp_state *state, const char *option, const char 
     }
 }
 
+uint8_t parse_codes(struct argp_state *state, const char *text, int16_t *least, int16_t *most)
+{
+    uint32_t range[2];
+    *least = *most = 0;
+    if (strcmp(text, "e4m3") == 0)
+        return PTXGEN_W8A8_E4M3;
+    if (parse_numbers(state, "--codes", text, 0, 128, range, 2) != 2)
+        argp_error(state, "--codes %s: expected e4m3, or two magnitudes, as 128,127", text);
+    *least = (int16_t) - (int32_t)range[0];
+    *most = (int16_t)range[1];
+    return PTXGEN_W8A8_S8;
+}
+
 unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *shapes,
                       unsigned capacity)
 {

@@ -6,6 +6,7 @@
 #include "family.h"
 
 #include <ptxgen/marlin_formats.h>
+#include <ptxgen/w8a8.h>
 
 #include <argp.h>
 
@@ -22,6 +23,11 @@ int32_t parse_group_size(struct argp_state *state, const char *text);
 double parse_positive(struct argp_state *state, const char *option, const char *text);
 /** A number at least 0 that f32 holds; only 0 becomes 0. */
 float parse_epsilon(struct argp_state *state, const char *option, const char *text);
+/**
+ * Reads --codes, "e4m3", or "128,127", the ends of a range of s8: returns the ptxgen_w8a8_codes;
+ * the ends of e4m3 are 0.
+ */
+uint8_t parse_codes(struct argp_state *state, const char *text, int16_t *least, int16_t *most);
 /** Reads "1,2,4" or "1:512", or both mixed, into up to `capacity` numbers and returns how many. */
 unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
                        uint64_t high, uint32_t *numbers, unsigned capacity);

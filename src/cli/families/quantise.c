@@ -4,23 +4,13 @@
 
 #include <ptxgen/quantise.h>
 
-#include <string.h>
-
 static const char *const type_names[] = {"f32", "f16", "bf16", NULL};
 static const char *const producer_names[] = {"none", "rmsnorm", "silu-mul", NULL};
 
-static void parse_codes(struct argp_state *state, const char *text, struct family_options *o)
+static void take_codes(struct argp_state *state, const char *text, struct family_options *o)
 {
     ptxgen_quantise_spec *s = option_spec(o);
-    uint32_t range[2];
-    s->q_min = s->q_max = 0;
-    s->codes = strcmp(text, "e4m3") == 0 ? PTXGEN_W8A8_E4M3 : PTXGEN_W8A8_S8;
-    if (s->codes == PTXGEN_W8A8_E4M3)
-        return;
-    if (parse_numbers(state, "--codes", text, 0, 128, range, 2) != 2)
-        argp_error(state, "--codes %s: expected e4m3, or two magnitudes, as 128,127", text);
-    s->q_min = (int16_t) - (int32_t)range[0];
-    s->q_max = (int16_t)range[1];
+    s->codes = parse_codes(state, text, &s->q_min, &s->q_max);
 }
 
 static void take_epsilon(struct argp_state *state, const char *text, struct family_options *o)
@@ -38,7 +28,7 @@ static const struct option_row spec_rows[] = {
      .choices = type_names},
     {"codes", "MIN,MAX|e4m3",
      "The range of s8 codes: magnitudes, as 128,127 (127,127); or codes are e4m3", OPTION_OTHER,
-     .parse = parse_codes},
+     .parse = take_codes},
     {"groups", NULL, "A scale for each 128 of K, instead of one for a token", OPTION_FLAG,
      AT(group), .value = PTXGEN_QUANTISE_GROUP},
     {"asymmetric", NULL, "With zero points", OPTION_FLAG, .at = AT(asymmetric)},

@@ -5,8 +5,6 @@
 
 #include <ptxgen/w8a8.h>
 
-#include <string.h>
-
 static const char *const scale_names[] = {"dynamic", "tensor", "token", NULL};
 
 static const char *const tile[] = {"tile_m", "tile_n", "wm",      "wn",   "wk",
@@ -18,20 +16,10 @@ static void parse_types(struct argp_state *state, const char *text, struct famil
     s->x_type = s->y_type = (uint8_t)parse_choice(state, "--dtype", text, element_type_names);
 }
 
-static void parse_codes(struct argp_state *state, const char *text, struct family_options *o)
+static void take_codes(struct argp_state *state, const char *text, struct family_options *o)
 {
     ptxgen_w8a8_spec *s = option_spec(o);
-    uint32_t range[2];
-    if (strcmp(text, "e4m3") == 0) {
-        s->codes = PTXGEN_W8A8_E4M3;
-        s->q_min = s->q_max = 0;
-        return;
-    }
-    if (parse_numbers(state, "--codes", text, 0, 128, range, 2) != 2)
-        argp_error(state, "--codes %s: expected e4m3, or two magnitudes, as 128,127", text);
-    s->codes = PTXGEN_W8A8_S8;
-    s->q_min = (int16_t) - (int32_t)range[0];
-    s->q_max = (int16_t)range[1];
+    s->codes = parse_codes(state, text, &s->q_min, &s->q_max);
 }
 
 static const ptxgen_w8a8_spec defaults = {.x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
@@ -52,7 +40,7 @@ static const struct option_row spec_rows[] = {
     {"asymmetric", NULL, "With zero points", OPTION_FLAG, .at = AT(asymmetric)},
     {"codes", "MIN,MAX|e4m3",
      "The range of s8 codes: magnitudes, as 128,127 (127,127); or weights and activations are e4m3",
-     OPTION_OTHER, .parse = parse_codes},
+     OPTION_OTHER, .parse = take_codes},
     {"swiglu", NULL, "y = silu(gate) * up: w has rows of gate and of up, eight of each in turn",
      OPTION_FLAG, AT(epilogue), .value = PTXGEN_EPILOGUE_SWIGLU},
     {"activation", "NAME", "Of the sums: none (default), silu, gelu, gelu-tanh, relu",
