@@ -50,13 +50,16 @@
 extern "C" {
 #endif
 
-/** Marks the symbols that the shared library exports; all others have hidden visibility. */
-#if defined(__GNUC__)
+/** Marks the symbols that a shared library exports; all others have hidden visibility. */
+#if defined(__GNUC__) && !defined(PTXGEN_API)
 #define PTXGEN_API __attribute__((visibility("default")))
+#elif !defined(PTXGEN_API)
+#define PTXGEN_API
+#endif
+#if defined(__GNUC__)
 #define PTXGEN_PRINTF(format_index, args_index) \
     __attribute__((format(printf, format_index, args_index)))
 #else
-#define PTXGEN_API
 #define PTXGEN_PRINTF(format_index, args_index)
 #endif
 

@@ -4,11 +4,12 @@
 #include "bench_series.h"
 #include "command.h"
 #include "exit_code.h"
-#include "json_text.h"
-#include "mapped_file.h"
 #include "options.h"
 #include "output_file.h"
+#include "../files/mapped_file.h"
 
+#include <cJSON.h>
+#include <errno.h>
 #include <stdio.h>
 
 enum { KEY_FORCE = OPTION_COMMAND_KEYS };
@@ -41,6 +42,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* cJSON returns NULL for both failures; a failed allocation also sets errno, a broken text does
+ * not. */
+static ptxgen_status read_json(const char *path, const struct mapped_file *file, cJSON **json,
+                               ptxgen_error *err)
+{
+    const char *end;
+    errno = 0;
+    *json = cJSON_ParseWithLengthOpts((const char *)file->data, file->size, &end, false);
+    if (*json)
+        return PTXGEN_OK;
+    return errno == ENOMEM ? ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                                         "no memory for the contents of %s", path)
+                           : ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is not JSON", path);
+}
+
 static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
 {
     struct mapped_file file;
@@ -48,11 +64,8 @@ static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
     if (status != PTXGEN_OK)
         return status;
     cJSON *bench;
-    const char *end;
-    status = json_text_read((const char *)file.data, file.size, &end, &bench, err);
+    status = read_json(o->json, &file, &bench, err);
     mapped_file_close(&file);
-    if (status == PTXGEN_ERROR_MALFORMED)
-        return ptxgen_fail(err, status, "%s is not JSON", o->json);
     if (status != PTXGEN_OK)
         return status;
     status = bench_plot(bench, o->svg, o->force, err);

@@ -4,7 +4,7 @@
 #include "../harness/progress.h"
 #include "output_file.h"
 #include "plural.h"
-#include "printable.h"
+#include "../files/printable.h"
 #include "safetensors_writer.h"
 
 #include <stdio.h>
@@ -68,7 +68,7 @@ static ptxgen_status add_layer_at(struct conversion *c, const char *name, ptxgen
 static ptxgen_status find_layers(struct conversion *c, ptxgen_error *err)
 {
     const struct convert_request *r = c->request;
-    const struct tensor_list *tensors = tensor_store_tensors(c->store);
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(c->store);
     ptxgen_status status = PTXGEN_OK;
     for (size_t i = 0; status == PTXGEN_OK && i < r->layer_count; i++)
         status = add_layer(c, r->layers[i], err);
@@ -83,9 +83,9 @@ static ptxgen_status find_layers(struct conversion *c, ptxgen_error *err)
  */
 static void warn_of_dropped(const struct conversion *c)
 {
-    const struct tensor_list *tensors = tensor_store_tensors(c->store);
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(c->store);
     for (size_t i = 0; c->kind->reads && i < tensors->count; i++) {
-        const struct named_tensor *t = &tensors->items[i];
+        const ptxgen_tensor *t = &tensors->items[i];
         const struct converted_layer *l = layer_of(c, t->name);
         if (l && !c->kind->reads(c, l->prefix, l->layer, t))
             fprintf(stderr, "ptxgen: left out, as its layer's format has no such tensor: %s\n",
@@ -96,16 +96,16 @@ static void warn_of_dropped(const struct conversion *c)
 /* ---- a layer ---- */
 
 void layer_tensors_add(struct layer_tensors *t, unsigned place, const char *prefix,
-                       const char *suffix, enum tensor_dtype dtype, unsigned ndim, uint64_t rows,
+                       const char *suffix, ptxgen_dtype dtype, unsigned ndim, uint64_t rows,
                        uint64_t columns)
 {
     uint64_t count = ndim == 2 ? rows * columns : rows;
     snprintf(t->names[place], CONVERT_NAME, "%s.%s", prefix, suffix);
-    t->items[place] = (struct named_tensor){.name = t->names[place],
-                                            .dtype = dtype,
-                                            .ndim = ndim,
-                                            .shape = {rows, columns},
-                                            .bytes = count * tensor_dtype_info(dtype)->block_bytes};
+    t->items[place] = (ptxgen_tensor){.name = t->names[place],
+                                      .dtype = dtype,
+                                      .ndim = ndim,
+                                      .shape = {rows, columns},
+                                      .bytes = count * ptxgen_dtype_find(dtype)->block_bytes};
 }
 
 static ptxgen_status declare_layer(const struct conversion *c, const struct layer_tensors *t,
@@ -153,7 +153,7 @@ static ptxgen_status write_layer(const struct conversion *c, const struct conver
 /* The input's metadata, but for what the kind says itself. */
 static ptxgen_status write_metadata(const struct conversion *c, ptxgen_error *err)
 {
-    const struct safetensors_file *from = tensor_store_safetensors(c->store);
+    const ptxgen_safetensors *from = ptxgen_files_safetensors(c->store);
     struct convert_metadata own[CONVERT_METADATA] = {{.key = NULL}};
     const char *key, *value;
     ptxgen_status status = PTXGEN_OK;
@@ -163,7 +163,8 @@ static ptxgen_status write_metadata(const struct conversion *c, ptxgen_error *er
         if (own[i].key)
             status = safetensors_writer_metadata(c->writer, own[i].key, own[i].value, err);
     for (size_t i = 0;
-         status == PTXGEN_OK && (key = safetensors_metadata_at(from, i, &value)) != NULL; i++) {
+         status == PTXGEN_OK && (key = ptxgen_safetensors_metadata_at(from, i, &value)) != NULL;
+         i++) {
         bool is_own = false;
         for (unsigned j = 0; j < CONVERT_METADATA; j++)
             is_own = is_own || (own[j].key && !strcmp(own[j].key, key));
@@ -186,7 +187,7 @@ static ptxgen_status pass_layer(const struct conversion *c, const struct convert
 /* One pass over the input's tensors: declares those of the output, or writes them. */
 static ptxgen_status pass(struct conversion *c, bool write, ptxgen_error *err)
 {
-    const struct tensor_list *tensors = tensor_store_tensors(c->store);
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(c->store);
     struct progress progress = progress_start("layers", c->count);
     ptxgen_status status = PTXGEN_OK;
     size_t done = 0;
@@ -194,7 +195,7 @@ static ptxgen_status pass(struct conversion *c, bool write, ptxgen_error *err)
     for (size_t i = 0; i < c->count; i++)
         c->layers[i].done = false;
     for (size_t i = 0; status == PTXGEN_OK && i < tensors->count; i++) {
-        const struct named_tensor *t = &tensors->items[i];
+        const ptxgen_tensor *t = &tensors->items[i];
         struct converted_layer *l = layer_of(c, t->name);
         if (l && !l->done) {
             l->done = true;
@@ -231,7 +232,8 @@ ptxgen_status convert(const struct layer_kind *kind, const struct convert_reques
                       struct convert_outcome *outcome, ptxgen_error *err)
 {
     struct conversion c = {.kind = kind, .request = request};
-    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, request->input, &c.store, err);
+    ptxgen_status status =
+        ptxgen_files_open_as(PTXGEN_FILES_SAFETENSORS, request->input, &c.store, err);
     if (status != PTXGEN_OK)
         return status;
     status = find_layers(&c, err);
@@ -245,7 +247,7 @@ ptxgen_status convert(const struct layer_kind *kind, const struct convert_reques
         free(c.layers[i].layer);
     }
     free(c.layers);
-    tensor_store_close(c.store);
+    ptxgen_files_close(c.store);
     return status;
 }
 

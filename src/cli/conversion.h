@@ -6,7 +6,7 @@
 #ifndef PTXGEN_CLI_CONVERSION_H
 #define PTXGEN_CLI_CONVERSION_H
 
-#include "tensor_store.h"
+#include <ptxgen/files.h>
 
 struct convert_request {
     const char *input, *output;
@@ -21,13 +21,13 @@ struct convert_request {
  */
 enum { CONVERT_TENSORS = 5, CONVERT_NAME = 1024 };
 struct layer_tensors {
-    struct named_tensor items[CONVERT_TENSORS];
+    ptxgen_tensor items[CONVERT_TENSORS];
     char names[CONVERT_TENSORS][CONVERT_NAME];
     void *data[CONVERT_TENSORS];
 };
 /** Adds PREFIX.SUFFIX [rows, columns], of one dimension [rows]; its data is there later. */
 void layer_tensors_add(struct layer_tensors *tensors, unsigned place, const char *prefix,
-                       const char *suffix, enum tensor_dtype dtype, unsigned ndim, uint64_t rows,
+                       const char *suffix, ptxgen_dtype dtype, unsigned ndim, uint64_t rows,
                        uint64_t columns);
 
 /** A line of the output's metadata. */
@@ -56,7 +56,7 @@ struct layer_kind {
     /** Whether the tensor is one of those that the layer is made from; NULL: all others are silent.
      */
     bool (*reads)(const struct conversion *c, const char *prefix, const void *layer,
-                  const struct named_tensor *tensor);
+                  const ptxgen_tensor *tensor);
     /** What metadata of the input do not say, or not rightly any more; or NULL. */
     void (*describe)(const struct convert_request *request,
                      struct convert_metadata metadata[CONVERT_METADATA]);
@@ -72,7 +72,7 @@ struct layer_kind {
 struct conversion {
     const struct layer_kind *kind;
     const struct convert_request *request;
-    struct tensor_store *store;
+    ptxgen_files *store;
     struct safetensors_writer *writer;
     struct converted_layer {
         char *prefix;

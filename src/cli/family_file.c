@@ -32,15 +32,14 @@ static ptxgen_status choose_m(const struct run_request *request, const struct fi
     return PTXGEN_OK;
 }
 
-ptxgen_status file_expect_find(const struct tensor_store *store, const struct family_options *o,
+ptxgen_status file_expect_find(const ptxgen_files *store, const struct family_options *o,
                                uint32_t n, bool residual, struct file_rows *rows, ptxgen_error *err)
 {
     const char *expect = o->names.expect;
     uint64_t found;
     if (!expect)
         return PTXGEN_OK;
-    ptxgen_status status =
-        tensor_store_require_floats(store, expect, n, &found, &rows->expect, err);
+    ptxgen_status status = require_floats(store, expect, n, &found, &rows->expect, err);
     if (status == PTXGEN_OK && found != rows->count)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "%s has %" PRIu64 " rows and %s has %" PRIu64, expect, found,
@@ -51,20 +50,18 @@ ptxgen_status file_expect_find(const struct tensor_store *store, const struct fa
     return status;
 }
 
-ptxgen_status file_rows_find(const struct tensor_store *store, const struct family_options *o,
-                             uint32_t k, uint32_t n, bool residual, struct file_rows *rows,
-                             ptxgen_error *err)
+ptxgen_status file_rows_find(const ptxgen_files *store, const struct family_options *o, uint32_t k,
+                             uint32_t n, bool residual, struct file_rows *rows, ptxgen_error *err)
 {
     ptxgen_status status = PTXGEN_OK;
     if (o->names.input)
-        status =
-            tensor_store_require_floats(store, o->names.input, k, &rows->count, &rows->input, err);
+        status = require_floats(store, o->names.input, k, &rows->count, &rows->input, err);
     return status == PTXGEN_OK ? file_expect_find(store, o, n, residual, rows, err) : status;
 }
 
 /* ---- the problem ---- */
 
-void take_tensor(struct problem *p, unsigned operand, const struct named_tensor *tensor)
+void take_tensor(struct problem *p, unsigned operand, const ptxgen_tensor *tensor)
 {
     const struct operand *o = &p->operands[operand];
     if (!tensor || !o->used)
@@ -76,16 +73,16 @@ void take_tensor(struct problem *p, unsigned operand, const struct named_tensor 
                         tensor_number(tensor, one ? 0 : row * o->columns + i));
 }
 
-static ptxgen_status copy_expected(const struct named_tensor *tensor, struct problem *p,
-                                   unsigned output, ptxgen_error *err)
+static ptxgen_status copy_expected(const ptxgen_tensor *tensor, struct problem *p, unsigned output,
+                                   ptxgen_error *err)
 {
     struct expected *e = &p->expected;
     uint64_t rows = p->m, columns = p->operands[output].columns;
     *e = (struct expected){.columns = columns, .unit = 0x1p-24};
-    if (tensor->dtype == TENSOR_F16) {
+    if (tensor->dtype == PTXGEN_DTYPE_F16) {
         e->unit = 0x1p-11;
         e->least = 0x1p-25;
-    } else if (tensor->dtype == TENSOR_BF16)
+    } else if (tensor->dtype == PTXGEN_DTYPE_BF16)
         e->unit = 0x1p-8;
     e->values = calloc(rows * columns + 1, sizeof *e->values);
     if (!e->values)
@@ -111,7 +108,7 @@ static ptxgen_status fill(struct problem *p, const struct family_file *file, uin
     return status;
 }
 
-static ptxgen_status read_from(const struct tensor_store *store, const struct family_options *given,
+static ptxgen_status read_from(const ptxgen_files *store, const struct family_options *given,
                                void *sources, const struct run_request *request,
                                struct device *device, struct problem *p, ptxgen_error *err)
 {
@@ -132,15 +129,15 @@ static ptxgen_status read_from(const struct tensor_store *store, const struct fa
 ptxgen_status family_read(const struct family_options *o, const struct run_request *request,
                           struct device *device, struct problem *p, ptxgen_error *err)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_status status =
-        tensor_store_open_as(o->family->file->format, o->names.file, &store, err);
+        ptxgen_files_open_as(o->family->file->format, o->names.file, &store, err);
     if (status != PTXGEN_OK)
         return status;
     void *sources = calloc(1, o->family->file->sources_bytes);
     status = sources ? read_from(store, o, sources, request, device, p, err)
                      : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a file's layer");
     free(sources);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
     return status;
 }

@@ -10,21 +10,21 @@
 
 /** The rows of activations that a file has, and of the output that it expects of them. */
 struct file_rows {
-    const struct named_tensor *input, *expect; /**< NULL where the options name none */
+    const ptxgen_tensor *input, *expect; /**< NULL where the options name none */
     uint64_t count;
     uint32_t most; /**< that a launch takes */
 };
 
 /** What a family does with a file; `sources` is a struct of its own, zeroed first. */
 struct family_file {
-    enum tensor_format format;
+    ptxgen_files_format format;
     size_t sources_bytes;
     /** Finds all tensors, by the names of the options, and completes the options' spec by them. */
-    ptxgen_status (*find)(const struct tensor_store *store, struct family_options *o, void *sources,
+    ptxgen_status (*find)(const ptxgen_files *store, struct family_options *o, void *sources,
                           struct file_rows *rows, ptxgen_error *err);
     /** Says on stderr which of the layer's tensors are not used; or NULL. */
-    void (*warn)(const struct tensor_store *store, const struct family_options *o,
-                 const void *sources, const struct file_rows *rows);
+    void (*warn)(const ptxgen_files *store, const struct family_options *o, const void *sources,
+                 const struct file_rows *rows);
     /** Fills the problem, which has random operands, with what the file has but for the rows. */
     ptxgen_status (*take)(struct problem *p, const void *sources, const struct file_rows *rows,
                           ptxgen_error *err);
@@ -35,14 +35,13 @@ ptxgen_status family_read(const struct family_options *o, const struct run_reque
                           struct device *device, struct problem *p, ptxgen_error *err);
 
 /** Finds the rows that the options name: of k floats each, and of n; with a residual none. */
-ptxgen_status file_rows_find(const struct tensor_store *store, const struct family_options *o,
-                             uint32_t k, uint32_t n, bool residual, struct file_rows *rows,
-                             ptxgen_error *err);
+ptxgen_status file_rows_find(const ptxgen_files *store, const struct family_options *o, uint32_t k,
+                             uint32_t n, bool residual, struct file_rows *rows, ptxgen_error *err);
 /** The same for the expected output alone. */
-ptxgen_status file_expect_find(const struct tensor_store *store, const struct family_options *o,
+ptxgen_status file_expect_find(const ptxgen_files *store, const struct family_options *o,
                                uint32_t n, bool residual, struct file_rows *rows,
                                ptxgen_error *err);
 /** Fills an operand with the tensor's first numbers, or with its only one; NULL: leaves it. */
-void take_tensor(struct problem *p, unsigned operand, const struct named_tensor *tensor);
+void take_tensor(struct problem *p, unsigned operand, const ptxgen_tensor *tensor);
 
 #endif

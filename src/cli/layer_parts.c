@@ -2,7 +2,7 @@
 #include "layer_parts.h"
 
 #include "float_tensor.h"
-#include "printable.h"
+#include "../files/printable.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,22 +23,21 @@ static struct part_of_layer part_of(const char *prefix, const char *part)
     return p;
 }
 
-const struct named_tensor *layer_part(const struct tensor_store *store, const char *prefix,
-                                      const char *part)
+const ptxgen_tensor *layer_part(const ptxgen_files *store, const char *prefix, const char *part)
 {
-    return part ? tensor_list_find(tensor_store_tensors(store), part_of(prefix, part).name) : NULL;
+    return part ? ptxgen_tensor_list_find(ptxgen_files_tensors(store), part_of(prefix, part).name)
+                : NULL;
 }
 
-ptxgen_status layer_require_part(const struct tensor_store *store, const char *prefix,
-                                 const char *part, const struct named_tensor **tensor,
-                                 ptxgen_error *err)
+ptxgen_status layer_require_part(const ptxgen_files *store, const char *prefix, const char *part,
+                                 const ptxgen_tensor **tensor, ptxgen_error *err)
 {
-    return tensor_store_require(store, part_of(prefix, part).name, tensor, err);
+    return ptxgen_files_require(store, part_of(prefix, part).name, tensor, err);
 }
 
-ptxgen_status layer_find_floats(const struct tensor_store *store, const char *prefix,
-                                const struct layer_floats *floats,
-                                const struct named_tensor **tensor, ptxgen_error *err)
+ptxgen_status layer_find_floats(const ptxgen_files *store, const char *prefix,
+                                const struct layer_floats *floats, const ptxgen_tensor **tensor,
+                                ptxgen_error *err)
 {
     *tensor = layer_part(store, prefix, floats->part);
     if (*tensor)
@@ -47,7 +46,7 @@ ptxgen_status layer_find_floats(const struct tensor_store *store, const char *pr
                             : PTXGEN_OK;
 }
 
-ptxgen_status layer_check_scales(const struct named_tensor *t, bool positive, ptxgen_error *err)
+ptxgen_status layer_check_scales(const ptxgen_tensor *t, bool positive, ptxgen_error *err)
 {
     uint64_t count = t ? tensor_count(t) : 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -61,7 +60,7 @@ ptxgen_status layer_check_scales(const struct named_tensor *t, bool positive, pt
     return PTXGEN_OK;
 }
 
-ptxgen_status layer_check_zeros(const struct named_tensor *t, const char *rule, ptxgen_error *err)
+ptxgen_status layer_check_zeros(const ptxgen_tensor *t, const char *rule, ptxgen_error *err)
 {
     if (!t)
         return PTXGEN_OK;
@@ -69,7 +68,7 @@ ptxgen_status layer_check_zeros(const struct named_tensor *t, const char *rule, 
     if (!tensor_is_number(t->dtype))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "%s is %s, a type in which zero points are not read", name.text,
-                           tensor_dtype_info(t->dtype)->name);
+                           ptxgen_dtype_find(t->dtype)->name);
     uint64_t count = tensor_count(t);
     for (uint64_t i = 0; i < count; i++)
         if (!(tensor_number(t, i) == 0))
@@ -88,8 +87,7 @@ static bool is_part(const char *name, const char *prefix)
     return !strncmp(name, prefix, length) && name[length] == '.';
 }
 
-static bool is_used(const struct named_tensor *t, const struct named_tensor *const *used,
-                    size_t count)
+static bool is_used(const ptxgen_tensor *t, const ptxgen_tensor *const *used, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (used[i] == t)
@@ -97,19 +95,19 @@ static bool is_used(const struct named_tensor *t, const struct named_tensor *con
     return false;
 }
 
-void layer_warn_of_unused(const struct tensor_store *store, const char *prefix,
-                          const struct named_tensor *const *used, size_t count)
+void layer_warn_of_unused(const ptxgen_files *store, const char *prefix,
+                          const ptxgen_tensor *const *used, size_t count)
 {
     enum { MOST_NAMED = 8 };
-    const struct tensor_list *tensors = tensor_store_tensors(store);
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(store);
     size_t found = 0;
     for (size_t i = 0; i < tensors->count; i++) {
-        const struct named_tensor *t = &tensors->items[i];
+        const ptxgen_tensor *t = &tensors->items[i];
         if (!is_part(t->name, prefix) || is_used(t, used, count))
             continue;
         if (found++ < MOST_NAMED)
             fprintf(stderr, "%s %s %s", found == 1 ? "ptxgen: not used of the layer:" : ",",
-                    printable(t->name, strlen(t->name)).text, tensor_dtype_info(t->dtype)->name);
+                    printable(t->name, strlen(t->name)).text, ptxgen_dtype_find(t->dtype)->name);
     }
     if (found > MOST_NAMED)
         fprintf(stderr, " and %zu more", found - MOST_NAMED);

@@ -3,19 +3,17 @@
 #ifndef PTXGEN_CLI_LAYER_PARTS_H
 #define PTXGEN_CLI_LAYER_PARTS_H
 
-#include "tensor_store.h"
+#include "../files/tensor_list.h"
 
 /**
  * PREFIX.PART, or PART when the prefix is NULL or empty; NULL when there is none of that name, or
  * when the part is NULL.
  */
-const struct named_tensor *layer_part(const struct tensor_store *store, const char *prefix,
-                                      const char *part);
+const ptxgen_tensor *layer_part(const ptxgen_files *store, const char *prefix, const char *part);
 
 /** The same, or PTXGEN_ERROR_NOT_FOUND naming tensor and file. */
-ptxgen_status layer_require_part(const struct tensor_store *store, const char *prefix,
-                                 const char *part, const struct named_tensor **tensor,
-                                 ptxgen_error *err);
+ptxgen_status layer_require_part(const ptxgen_files *store, const char *prefix, const char *part,
+                                 const ptxgen_tensor **tensor, ptxgen_error *err);
 
 /** Floats of a layer: so many, or one for all where that may be. */
 struct layer_floats {
@@ -24,28 +22,26 @@ struct layer_floats {
     bool one, required;
 };
 /** Finds them; `tensor` is NULL where there are none and none are required. */
-ptxgen_status layer_find_floats(const struct tensor_store *store, const char *prefix,
-                                const struct layer_floats *floats,
-                                const struct named_tensor **tensor, ptxgen_error *err);
+ptxgen_status layer_find_floats(const ptxgen_files *store, const char *prefix,
+                                const struct layer_floats *floats, const ptxgen_tensor **tensor,
+                                ptxgen_error *err);
 
 /**
  * Refuses scales that are NaN or infinite, and with `positive` those at or below 0, by name, place
  * and value. The tensor is one of floats; NULL passes.
  */
-ptxgen_status layer_check_scales(const struct named_tensor *scales, bool positive,
-                                 ptxgen_error *err);
+ptxgen_status layer_check_scales(const ptxgen_tensor *scales, bool positive, ptxgen_error *err);
 /**
  * Refuses zero points of which one is not 0, in any type of numbers; `rule` ends the sentence:
  * "w8a8's weights are symmetric". NULL passes.
  */
-ptxgen_status layer_check_zeros(const struct named_tensor *zeros, const char *rule,
-                                ptxgen_error *err);
+ptxgen_status layer_check_zeros(const ptxgen_tensor *zeros, const char *rule, ptxgen_error *err);
 
 /**
  * Says on stderr which tensors named PREFIX.… are none of the `count` that were used, NULL ones
  * among them; without a prefix, which tensors without a dot in their names.
  */
-void layer_warn_of_unused(const struct tensor_store *store, const char *prefix,
-                          const struct named_tensor *const *used, size_t count);
+void layer_warn_of_unused(const ptxgen_files *store, const char *prefix,
+                          const ptxgen_tensor *const *used, size_t count);
 
 #endif

@@ -64,14 +64,14 @@ ptxgen_status safetensors_writer_metadata(struct safetensors_writer *w, const ch
 /* Numbers as text: a double would not hold every offset. */
 static bool add_numbers(cJSON *object, const char *key, const uint64_t *numbers, unsigned count)
 {
-    char text[TENSOR_MAX_DIMS * 22 + 3] = "[", *end = text + 1;
+    char text[PTXGEN_TENSOR_MAX_DIMS * 22 + 3] = "[", *end = text + 1;
     for (unsigned i = 0; i < count; i++)
         end += sprintf(end, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
     strcpy(end, "]");
     return cJSON_AddRawToObject(object, key, text);
 }
 
-ptxgen_status safetensors_writer_declare(struct safetensors_writer *w, const struct named_tensor *t,
+ptxgen_status safetensors_writer_declare(struct safetensors_writer *w, const ptxgen_tensor *t,
                                          ptxgen_error *err)
 {
     const uint64_t offsets[2] = {w->offset, w->offset + t->bytes};
@@ -79,7 +79,7 @@ ptxgen_status safetensors_writer_declare(struct safetensors_writer *w, const str
     if (bytes)
         w->bytes = bytes;
     cJSON *entry = bytes ? cJSON_AddObjectToObject(w->header, t->name) : NULL;
-    if (!entry || !cJSON_AddStringToObject(entry, "dtype", tensor_dtype_info(t->dtype)->name) ||
+    if (!entry || !cJSON_AddStringToObject(entry, "dtype", ptxgen_dtype_find(t->dtype)->name) ||
         !add_numbers(entry, "shape", t->shape, t->ndim) ||
         !add_numbers(entry, "data_offsets", offsets, 2))
         return no_memory(err);

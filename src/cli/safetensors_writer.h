@@ -15,7 +15,7 @@
 #ifndef PTXGEN_CLI_SAFETENSORS_WRITER_H
 #define PTXGEN_CLI_SAFETENSORS_WRITER_H
 
-#include "tensor_view.h"
+#include <ptxgen/files.h>
 
 struct safetensors_writer;
 
@@ -26,7 +26,7 @@ ptxgen_status safetensors_writer_metadata(struct safetensors_writer *writer, con
                                           const char *value, ptxgen_error *err);
 /** Only name, dtype, ndim, shape and bytes are read. */
 ptxgen_status safetensors_writer_declare(struct safetensors_writer *writer,
-                                         const struct named_tensor *tensor, ptxgen_error *err);
+                                         const ptxgen_tensor *tensor, ptxgen_error *err);
 /** The data of the next declared tensor, whole. */
 ptxgen_status safetensors_writer_append(struct safetensors_writer *writer, const void *data,
                                         size_t bytes, ptxgen_error *err);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a C file that calls every exported function with arguments that no caller should pass.
 
-    calls.py SYMBOLS HEADER... > calls.inc
+    calls.py SYMBOLS... HEADER... > calls.inc     lists of symbols are named NAME.symbols
 
 Each function becomes try_NAME(h), and a row of the table `calls`. What an argument is follows from
 its type in the headers, so a new function needs no row of its own; a symbol without a prototype is
@@ -108,8 +108,9 @@ def argument(types, parameter):
 
 
 def main():
-    symbols = open(sys.argv[1], encoding='utf-8').read().split()
-    text = read(sys.argv[2:])
+    lists = [path for path in sys.argv[1:] if path.endswith('.symbols')]
+    symbols = [name for path in lists for name in open(path, encoding='utf-8').read().split()]
+    text = read(path for path in sys.argv[1:] if path not in lists)
     types = Types(text)
     text = re.sub(r'PTXGEN_PRINTF\([^)]*\)', '', text)
     found = {}

@@ -344,3 +344,33 @@ ROW(ptxgen_w8a8_workspace_bytes, ANY, INVALID_ARGUMENT,
     "w8a8: kernel, args and bytes must be given")
 ROW(ptxgen_warm_start, ANY, INVALID_ARGUMENT,
     "ptxgen_warm_start: dispatcher, items or warm is NULL")
+ROW(ptxgen_files_open, NO, INVALID_ARGUMENT, "ptxgen_files_open: path and files must be given")
+ROW(ptxgen_files_open, ZEROS, FILE, "cannot open : No such file or directory")
+ROW(ptxgen_files_open, ONES, FILE, "cannot open ?\?%s%n: No such file or directory")
+ROW(ptxgen_files_open_as, NO, INVALID_ARGUMENT, "ptxgen_files_open: path and files must be given")
+ROW(ptxgen_files_open_as, ZEROS, FILE, "cannot open : No such file or directory")
+ROW(ptxgen_files_open_as, ONES, INVALID_ARGUMENT,
+    "ptxgen_files_open_as: the format -1 is none of PTXGEN_FILES_GGUF and PTXGEN_FILES_SAFETENSORS")
+ROW(ptxgen_files_require, ANY, INVALID_ARGUMENT,
+    "ptxgen_files_require: files, name and tensor must be given")
+ROW(ptxgen_gguf_get_array, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_get_bool, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_get_f32, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_get_i64, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_get_string, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_get_u32, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_get_u64, ANY, INVALID_ARGUMENT,
+    "a look-up in a GGUF file: file, key and value must be given")
+ROW(ptxgen_gguf_parse, NO, INVALID_ARGUMENT, "ptxgen_gguf_parse: bytes and file must be given")
+ROW(ptxgen_gguf_parse, ZEROS, MALFORMED,
+    "GGUF header: needs 4 bytes at offset 0, where the file has 0 left")
+ROW(ptxgen_safetensors_parse, NO, INVALID_ARGUMENT,
+    "ptxgen_safetensors_parse: bytes and file must be given")
+ROW(ptxgen_safetensors_parse, ZEROS, MALFORMED,
+    "not a safetensors file: 0 bytes, fewer than the 8 of the header's length")

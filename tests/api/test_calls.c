@@ -13,6 +13,7 @@
 #include <ptxgen/dispatch.h>
 #include <ptxgen/driver.h>
 #include <ptxgen/emulator.h>
+#include <ptxgen/gguf.h>
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/ptx.h>
@@ -127,8 +128,9 @@ static const struct exception {
 /* Of these the caller alone knows how long the arrays are, or what the status should be. */
 static bool promises_more(const char *name, enum passing passing)
 {
-    static const char *const unbounded[] = {"ptxgen_element_load", "ptxgen_element_store",
-                                            "ptxgen_w8a8_pack", "ptxgen_w8a8_row_sums"};
+    static const char *const unbounded[] = {
+        "ptxgen_element_load",      "ptxgen_element_store", "ptxgen_gguf_parse",
+        "ptxgen_safetensors_parse", "ptxgen_w8a8_pack",     "ptxgen_w8a8_row_sums"};
     for (size_t i = 0; i < sizeof unbounded / sizeof *unbounded; i++)
         if (passing == PASS_ONES && !strcmp(unbounded[i], name))
             return true;

@@ -4,7 +4,7 @@
 
 #include "command.h"
 #include "src/cli/safetensors_writer.h"
-#include "src/cli/tensor_store.h"
+#include "src/files/tensor_list.h"
 #include "tests/dispatch/folder.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
 
 /* The tensors of a file that a test describes. */
 static struct description {
-    struct named_tensor items[MOST];
+    ptxgen_tensor items[MOST];
     unsigned count;
 } file;
 
@@ -37,17 +37,17 @@ static int teardown(void **state)
     return 0;
 }
 
-static void add(const char *name, enum tensor_dtype dtype, uint64_t rows, uint64_t columns,
+static void add(const char *name, ptxgen_dtype dtype, uint64_t rows, uint64_t columns,
                 const void *data)
 {
-    struct named_tensor *t = &file.items[file.count++];
-    *t = (struct named_tensor){.name = name,
-                               .dtype = dtype,
-                               .ndim = columns ? 2 : 1,
-                               .shape = {rows, columns},
-                               .data = data};
+    ptxgen_tensor *t = &file.items[file.count++];
+    *t = (ptxgen_tensor){.name = name,
+                         .dtype = dtype,
+                         .ndim = columns ? 2 : 1,
+                         .shape = {rows, columns},
+                         .data = data};
     assert_true(file.count <= MOST);
-    assert_int_equal(named_tensor_measure(t, NULL), PTXGEN_OK);
+    assert_int_equal(tensor_measure(t, NULL), PTXGEN_OK);
 }
 
 static void write_file(void)
@@ -91,14 +91,14 @@ static void fill_layer(void)
         }
 }
 
-static void describe_layer(const void *x, enum tensor_dtype x_type)
+static void describe_layer(const void *x, ptxgen_dtype x_type)
 {
     fill_layer();
-    add("l.weight", TENSOR_I8, N, K, weight);
-    add("l.weight_scale", TENSOR_F32, N, 1, scale);
-    add("l.bias", TENSOR_F32, N, 0, bias);
+    add("l.weight", PTXGEN_DTYPE_I8, N, K, weight);
+    add("l.weight_scale", PTXGEN_DTYPE_F32, N, 1, scale);
+    add("l.bias", PTXGEN_DTYPE_F32, N, 0, bias);
     add("x", x_type, ROWS, K, x);
-    add("y", TENSOR_F32, ROWS, N, y);
+    add("y", PTXGEN_DTYPE_F32, ROWS, N, y);
 }
 
 #define W8A8 "run", "w8a8", "--device", "cpu:sm_80", "--safetensors", path, "--layer", "l"
@@ -115,7 +115,7 @@ static void describe_layer(const void *x, enum tensor_dtype x_type)
 static void w8a8_and_sparse24_compare_with_the_output_of_the_file(void **state)
 {
     (void)state;
-    describe_layer(x32, TENSOR_F32);
+    describe_layer(x32, PTXGEN_DTYPE_F32);
     write_file();
     succeeds_saying("the file's expected output: largest error 0,", W8A8, "--input", "x",
                     "--expect", "y", "--dtype", "f32");
@@ -127,7 +127,7 @@ static void w8a8_and_sparse24_compare_with_the_output_of_the_file(void **state)
     outcome_free(&o);
 
     file.count = 0;
-    describe_layer(x8, TENSOR_I8);
+    describe_layer(x8, PTXGEN_DTYPE_I8);
     write_file();
     succeeds_saying("the file's expected output: largest error", SPARSE24, "--input", "x",
                     "--expect", "y");
@@ -142,9 +142,9 @@ static void w8a8_and_sparse24_compare_with_the_output_of_the_file(void **state)
 static void expected_outputs_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    describe_layer(x8, TENSOR_I8);
-    add("short", TENSOR_F32, ROWS - 1, N, y);
-    add("narrow", TENSOR_F32, ROWS, N / 2, y);
+    describe_layer(x8, PTXGEN_DTYPE_I8);
+    add("short", PTXGEN_DTYPE_F32, ROWS - 1, N, y);
+    add("narrow", PTXGEN_DTYPE_F32, ROWS, N / 2, y);
     write_file();
     assert_refuses(2, "--expect needs --input", SPARSE24, "--expect", "y");
     assert_refuses(2, "--expect needs --input", W8A8, "--expect", "y");
@@ -159,8 +159,8 @@ static void expected_outputs_that_do_not_fit_are_refused(void **state)
 static void an_input_is_not_repeated(void **state)
 {
     (void)state;
-    describe_layer(x32, TENSOR_F32);
-    add("empty", TENSOR_F32, 0, K, x32);
+    describe_layer(x32, PTXGEN_DTYPE_F32);
+    add("empty", PTXGEN_DTYPE_F32, 0, K, x32);
     write_file();
     assert_refuses(2, "--m 4: x has 3 rows", W8A8, "--input", "x", "--m", "4");
     assert_refuses(2, "empty has no rows", W8A8, "--input", "empty");
@@ -174,7 +174,7 @@ static void an_input_is_not_repeated(void **state)
                    "--gguf", GOLDEN_DIR "/q4k.gguf", "--tensor", "blk.0.attn_q.weight", "--norm",
                    "blk.0.attn_norm.weight", "--input", "input", "--m", "2");
     file.count = 0;
-    describe_layer(x8, TENSOR_I8);
+    describe_layer(x8, PTXGEN_DTYPE_I8);
     write_file();
     assert_refuses(2, "--m 4: x has 3 rows", SPARSE24, "--input", "x", "--m", "4");
 }
@@ -199,10 +199,10 @@ static void refuses_scale(const char *const *arguments, const char *name, float 
     snprintf(sentence, sizeof sentence, "\"%s\" is %s (number 0); a scale is finite%s\n", name,
              said, strcmp(name, "l.input_scale") ? "" : " and above 0");
     file.count = 0;
-    add("l.weight", TENSOR_I8, N, K, weight);
+    add("l.weight", PTXGEN_DTYPE_I8, N, K, weight);
     if (strcmp(name, "l.weight_scale") != 0)
-        add("l.weight_scale", TENSOR_F32, N, 1, scale);
-    add(name, TENSOR_F32, 1, 0, array);
+        add("l.weight_scale", PTXGEN_DTYPE_F32, N, 1, scale);
+    add(name, PTXGEN_DTYPE_F32, 1, 0, array);
     write_file();
     assert_refused(arguments, 2, sentence);
 }
@@ -226,20 +226,21 @@ static void scales_that_are_none_are_refused_by_name_and_value(void **state)
 static void zero_points_are_read_in_every_type_of_numbers(void **state)
 {
     (void)state;
-    static const enum tensor_dtype types[] = {TENSOR_I8,  TENSOR_U8,   TENSOR_I16, TENSOR_U16,
-                                              TENSOR_I32, TENSOR_U32,  TENSOR_I64, TENSOR_U64,
-                                              TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_F64};
+    static const ptxgen_dtype types[] = {PTXGEN_DTYPE_I8,   PTXGEN_DTYPE_U8,  PTXGEN_DTYPE_I16,
+                                         PTXGEN_DTYPE_U16,  PTXGEN_DTYPE_I32, PTXGEN_DTYPE_U32,
+                                         PTXGEN_DTYPE_I64,  PTXGEN_DTYPE_U64, PTXGEN_DTYPE_F16,
+                                         PTXGEN_DTYPE_BF16, PTXGEN_DTYPE_F32, PTXGEN_DTYPE_F64};
     static const unsigned char zeros[8 * N];
     unsigned char one[8 * N] = {0};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         file.count = 0;
-        describe_layer(x32, TENSOR_F32);
+        describe_layer(x32, PTXGEN_DTYPE_F32);
         add("l.weight_zero_point", types[i], N, 1, zeros);
         add("l.input_zero_point", types[i], 1, 0, zeros);
         write_file();
         succeeds_saying("24 outputs", W8A8, "--input", "x");
         succeeds_saying("8 outputs", SPARSE24);
-        unsigned size = tensor_dtype_info(types[i])->block_bytes;
+        unsigned size = ptxgen_dtype_find(types[i])->block_bytes;
         memset(one, 0, sizeof one);
         one[3 * size + size - 1] = 0x40; /* of the highest byte: another number in any type */
         file.items[file.count - 2].data = one;
@@ -248,8 +249,8 @@ static void zero_points_are_read_in_every_type_of_numbers(void **state)
         assert_refuses(2, "(number 3), not 0; sparse24's weights are symmetric", SPARSE24);
     }
     file.count = 0;
-    describe_layer(x32, TENSOR_F32);
-    add("l.weight_zero_point", TENSOR_BOOL, N, 1, zeros);
+    describe_layer(x32, PTXGEN_DTYPE_F32);
+    add("l.weight_zero_point", PTXGEN_DTYPE_BOOL, N, 1, zeros);
     write_file();
     assert_refuses(2, "\"l.weight_zero_point\" is BOOL, a type in which", W8A8);
 }
@@ -259,15 +260,15 @@ static void a_zero_point_of_the_input_goes_with_a_scale_and_a_sign(void **state)
     (void)state;
     static const unsigned char five[8] = {5};
     static const float input_scale[1] = {0.5f};
-    describe_layer(x32, TENSOR_F32);
-    add("l.input_zero_point", TENSOR_I8, 1, 0, five);
+    describe_layer(x32, PTXGEN_DTYPE_F32);
+    add("l.input_zero_point", PTXGEN_DTYPE_I8, 1, 0, five);
     write_file();
     assert_refuses(2, "\"l.input_zero_point\" is 5 (number 0), not 0; without an input_scale",
                    W8A8);
-    add("l.input_scale", TENSOR_F32, 1, 0, input_scale);
+    add("l.input_scale", PTXGEN_DTYPE_F32, 1, 0, input_scale);
     write_file();
     succeeds_saying("tensor asymmetric bias", W8A8, "--input", "x");
-    file.items[file.count - 2].dtype = TENSOR_U8;
+    file.items[file.count - 2].dtype = PTXGEN_DTYPE_U8;
     write_file();
     assert_refuses(2, "l.input_zero_point is U8 [1], 5; expected one signed integer", W8A8);
 }
@@ -279,9 +280,9 @@ static void options_that_the_file_does_not_bear_out_are_refused(void **state)
     (void)state;
     static const float input_scale[1] = {0.5f};
     fill_layer();
-    add("l.weight", TENSOR_I8, N, K, weight);
-    add("l.weight_scale", TENSOR_F32, N, 1, scale);
-    add("l.input_scale", TENSOR_F32, 1, 0, input_scale);
+    add("l.weight", PTXGEN_DTYPE_I8, N, K, weight);
+    add("l.weight_scale", PTXGEN_DTYPE_F32, N, 1, scale);
+    add("l.input_scale", PTXGEN_DTYPE_F32, 1, 0, input_scale);
     write_file();
     assert_refuses(4, "has no tensor \"l.bias\"", W8A8, "--bias");
     assert_refuses(4, "has no tensor \"l.bias\"", SPARSE24, "--bias");
@@ -299,12 +300,12 @@ static void options_that_the_file_does_not_bear_out_are_refused(void **state)
 static void a_sparse_layer_is_found_with_and_without_the_suffix_weight(void **state)
 {
     (void)state;
-    describe_layer(x8, TENSOR_I8);
+    describe_layer(x8, PTXGEN_DTYPE_I8);
     write_file();
     succeeds_saying("s8 y=f16 bias", SPARSE24, "--input", "x", "--expect", "y");
     succeeds_saying("s8 y=f16 bias", "run", "sparse24", "--device", "cpu:sm_80", "--safetensors",
                     path, "--layer", "l.weight", "--input", "x", "--expect", "y");
-    add("l.weight.bias", TENSOR_F32, N, 0, bias);
+    add("l.weight.bias", PTXGEN_DTYPE_F32, N, 0, bias);
     write_file();
     assert_refuses(2, "both l.bias and l.weight.bias", SPARSE24);
     assert_refuses(4, "no weight m", "run", "sparse24", "--device", "cpu:sm_80", "--safetensors",
@@ -316,8 +317,8 @@ static void scales_beside_sparse_weights_of_floats_are_refused(void **state)
     (void)state;
     static float dense[N][K];
     fill_layer();
-    add("l.weight", TENSOR_F32, N, K, dense);
-    add("l.weight_scale", TENSOR_F32, N, 1, scale);
+    add("l.weight", PTXGEN_DTYPE_F32, N, K, dense);
+    add("l.weight_scale", PTXGEN_DTYPE_F32, N, 1, scale);
     write_file();
     assert_refuses(2, "l.weight_scale: scales go with weights of I8", SPARSE24);
 }
@@ -326,10 +327,10 @@ static void tensors_of_a_layer_that_are_not_used_are_named(void **state)
 {
     (void)state;
     static const int32_t order[K];
-    describe_layer(x8, TENSOR_I8);
-    add("l.weight_g_idx", TENSOR_I32, K, 0, order);
-    add("l.lora.weight", TENSOR_F32, N, 1, scale);
-    add("lm_head.weight", TENSOR_F32, N, 1, scale);
+    describe_layer(x8, PTXGEN_DTYPE_I8);
+    add("l.weight_g_idx", PTXGEN_DTYPE_I32, K, 0, order);
+    add("l.lora.weight", PTXGEN_DTYPE_F32, N, 1, scale);
+    add("lm_head.weight", PTXGEN_DTYPE_F32, N, 1, scale);
     write_file();
     static const char sentence[] =
         "not used of the layer: \"l.weight_g_idx\" I32, \"l.lora.weight\" F32\n";
@@ -354,16 +355,16 @@ static void convert_names_the_tensors_that_it_leaves_out(void **state)
     (void)state;
     static const int64_t shape[2] = {256, 512};
     static const int32_t order[4];
-    struct tensor_store *store;
+    ptxgen_files *store;
     char other[FOLDER_PATH + 16];
-    assert_int_equal(tensor_store_open(GOLDEN_DIR "/marlin_g128.safetensors", &store, NULL),
+    assert_int_equal(ptxgen_files_open(GOLDEN_DIR "/marlin_g128.safetensors", &store, NULL),
                      PTXGEN_OK);
-    for (size_t i = 0; i < tensor_store_tensors(store)->count; i++)
-        file.items[file.count++] = tensor_store_tensors(store)->items[i];
-    add("gptq.weight_shape", TENSOR_I64, 2, 0, shape);
-    add("gptq.codebook", TENSOR_I32, 4, 0, order);
+    for (size_t i = 0; i < ptxgen_files_tensors(store)->count; i++)
+        file.items[file.count++] = ptxgen_files_tensors(store)->items[i];
+    add("gptq.weight_shape", PTXGEN_DTYPE_I64, 2, 0, shape);
+    add("gptq.codebook", PTXGEN_DTYPE_I32, 4, 0, order);
     write_file();
-    tensor_store_close(store);
+    ptxgen_files_close(store);
     snprintf(other, sizeof other, "%s/other", folder);
     struct outcome o = run("convert", path, other, "--to", "awq", "--layer", "gptq");
     assert_exit(&o, 0);
@@ -371,10 +372,10 @@ static void convert_names_the_tensors_that_it_leaves_out(void **state)
                            "\"gptq.weight_shape\"\n");
     assert_null(strstr(o.err, "codebook"));
     outcome_free(&o);
-    assert_int_equal(tensor_store_open(other, &store, NULL), PTXGEN_OK);
-    assert_non_null(tensor_list_find(tensor_store_tensors(store), "gptq.codebook"));
-    assert_null(tensor_list_find(tensor_store_tensors(store), "gptq.weight_shape"));
-    tensor_store_close(store);
+    assert_int_equal(ptxgen_files_open(other, &store, NULL), PTXGEN_OK);
+    assert_non_null(ptxgen_tensor_list_find(ptxgen_files_tensors(store), "gptq.codebook"));
+    assert_null(ptxgen_tensor_list_find(ptxgen_files_tensors(store), "gptq.weight_shape"));
+    ptxgen_files_close(store);
 }
 
 #define with_folder(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

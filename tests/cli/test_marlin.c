@@ -3,7 +3,7 @@
 #include "tests/status.h"
 
 #include "command.h"
-#include "src/cli/tensor_store.h"
+#include <ptxgen/files.h>
 
 #include <cJSON.h>
 #include <ptxgen/marlin.h>
@@ -17,28 +17,28 @@
 #define DATA "--input", "A", "--expect", "C", "--device", "cpu"
 #define EXPECTED "the file's expected output: largest error"
 
-static struct tensor_store *open_store(const char *path)
+static ptxgen_files *open_store(const char *path)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err;
-    assert_ok(tensor_store_open(path, &store, &err), &err);
+    assert_ok(ptxgen_files_open(path, &store, &err), &err);
     return store;
 }
 
 static void assert_same_tensor(const char *path, const char *name, const char *other_path,
                                const char *other_name)
 {
-    struct tensor_store *stores[] = {open_store(path), open_store(other_path)};
-    const struct named_tensor *a, *b;
-    assert_int_equal(tensor_store_require(stores[0], name, &a, NULL), PTXGEN_OK);
-    assert_int_equal(tensor_store_require(stores[1], other_name, &b, NULL), PTXGEN_OK);
+    ptxgen_files *stores[] = {open_store(path), open_store(other_path)};
+    const ptxgen_tensor *a, *b;
+    assert_int_equal(ptxgen_files_require(stores[0], name, &a, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_files_require(stores[1], other_name, &b, NULL), PTXGEN_OK);
     assert_int_equal(a->dtype, b->dtype);
     assert_int_equal(a->ndim, b->ndim);
     assert_int_equal(a->bytes, b->bytes);
     assert_memory_equal(a->shape, b->shape, a->ndim * sizeof *a->shape);
     assert_memory_equal(a->data, b->data, a->bytes);
-    tensor_store_close(stores[0]);
-    tensor_store_close(stores[1]);
+    ptxgen_files_close(stores[0]);
+    ptxgen_files_close(stores[1]);
 }
 
 /* ---- run ---- */

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "command.h"
-#include "src/cli/tensor_store.h"
+#include <ptxgen/files.h>
 #include "tests/comma_locale.h"
 #include "tests/share.h"
 
@@ -205,8 +205,8 @@ static void every_m_up_to_eight_is_within_its_bound(void **state)
 /* A copy of the golden file in which one number of expected.output is wrong. */
 static void write_wrong_copy(char *path)
 {
-    struct tensor_store *store;
-    const struct named_tensor *expected;
+    ptxgen_files *store;
+    const ptxgen_tensor *expected;
     ptxgen_error err;
     FILE *in = fopen(GOLDEN, "rb");
     assert_non_null(in);
@@ -217,12 +217,12 @@ static void write_wrong_copy(char *path)
     assert_non_null(bytes);
     assert_int_equal(fread(bytes, 1, size, in), size);
     fclose(in);
-    assert_int_equal(tensor_store_open(GOLDEN, &store, &err), PTXGEN_OK);
-    assert_int_equal(tensor_store_require(store, "expected.output", &expected, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_files_open(GOLDEN, &store, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_files_require(store, "expected.output", &expected, &err), PTXGEN_OK);
     unsigned char *number = memmem(bytes, size, expected->data, expected->bytes);
     assert_non_null(number);
     number[4 * 17 + 2] ^= 0x20; /* a quarter of number 17 */
-    tensor_store_close(store);
+    ptxgen_files_close(store);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, size), (ssize_t)size);

@@ -2,7 +2,7 @@
 /* What the command says of each thing that it refuses, word for word; and pieces of it. */
 #include "src/harness/buffer.h"
 #include "src/cli/profile_tally.h"
-#include "src/cli/safetensors_index.h"
+#include "src/files/safetensors_index.h"
 #include "src/cli/safetensors_writer.h"
 #include "tests/checks.h"
 #include "tests/dispatch/folder.h"
@@ -407,8 +407,8 @@ static void an_index_that_breaks_a_rule_is_refused(void **state)
 static void a_writer_takes_what_was_declared(void **state)
 {
     (void)state;
-    const struct named_tensor tensor = {
-        .name = "t", .dtype = TENSOR_I8, .ndim = 1, .shape = {4}, .bytes = 4};
+    const ptxgen_tensor tensor = {
+        .name = "t", .dtype = PTXGEN_DTYPE_I8, .ndim = 1, .shape = {4}, .bytes = 4};
     ptxgen_error err = {.status = PTXGEN_OK};
     for (int appended = 0; appended < 3; appended++) {
         struct safetensors_writer *w;

@@ -3,7 +3,7 @@
 #include "tests/status.h"
 
 #include "command.h"
-#include "src/cli/tensor_store.h"
+#include <ptxgen/files.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,21 +17,21 @@ static const char *const layers[] = {"f16", "bf16", "s8"};
 static void assert_same_tensor(const char *path, const char *layer, const char *suffix)
 {
     const char *const paths[] = {GOLDEN, path};
-    struct tensor_store *stores[2];
-    const struct named_tensor *tensors[2];
+    ptxgen_files *stores[2];
+    const ptxgen_tensor *tensors[2];
     char name[32];
     snprintf(name, sizeof name, "%s.%s", layer, suffix);
     for (int i = 0; i < 2; i++) {
         ptxgen_error err;
-        assert_ok(tensor_store_open(paths[i], &stores[i], &err), &err);
-        assert_ok(tensor_store_require(stores[i], name, &tensors[i], &err), &err);
+        assert_ok(ptxgen_files_open(paths[i], &stores[i], &err), &err);
+        assert_ok(ptxgen_files_require(stores[i], name, &tensors[i], &err), &err);
     }
     assert_int_equal(tensors[0]->dtype, tensors[1]->dtype);
     assert_int_equal(tensors[0]->bytes, tensors[1]->bytes);
     assert_memory_equal(tensors[0]->shape, tensors[1]->shape, 2 * sizeof *tensors[0]->shape);
     assert_memory_equal(tensors[0]->data, tensors[1]->data, tensors[0]->bytes);
     for (int i = 0; i < 2; i++)
-        tensor_store_close(stores[i]);
+        ptxgen_files_close(stores[i]);
 }
 
 static void m_are_output_features_and_n_rows(void **state)

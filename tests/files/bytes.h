@@ -16,7 +16,7 @@ struct bytes {
 
 static inline void put(struct bytes *b, const void *data, size_t size)
 {
-    if (size == 0)
+    if (size == 0 && b->data)
         return;
     b->data = realloc(b->data, b->size + size);
     if (!b->data)

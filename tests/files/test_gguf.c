@@ -3,7 +3,7 @@
 #include "tests/status.h"
 
 #include "bytes.h"
-#include "src/cli/gguf.h"
+#include <ptxgen/gguf.h>
 
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static void put_header(struct bytes *b, uint32_t version, uint64_t tensors, uint
     put_u64(b, keys);
 }
 
-static void put_key(struct bytes *b, const char *key, enum gguf_type type)
+static void put_key(struct bytes *b, const char *key, ptxgen_gguf_value_type type)
 {
     put_string(b, key);
     put_u32(b, type);
@@ -36,7 +36,7 @@ static void put_key(struct bytes *b, const char *key, enum gguf_type type)
 
 static void put_key_u32(struct bytes *b, const char *key, uint32_t value)
 {
-    put_key(b, key, GGUF_UINT32);
+    put_key(b, key, PTXGEN_GGUF_VALUE_UINT32);
     put_u32(b, value);
 }
 
@@ -64,19 +64,19 @@ static void pad(struct bytes *b, size_t alignment)
 /* Parses, expects `status` and this sentence, and frees the bytes. */
 static void expect_refusal(struct bytes *b, ptxgen_status status, const char *says)
 {
-    struct gguf_file *file;
+    ptxgen_gguf *file;
     ptxgen_error err = {0};
-    assert_refusal(gguf_parse(b->data, b->size, &file, &err), &err, status, says);
+    assert_refusal(ptxgen_gguf_parse(b->data, b->size, &file, &err), &err, status, says);
     assert_null(file);
     assert_int_equal(err.status, status);
     bytes_free(b);
 }
 
-static struct gguf_file *expect_file(const struct bytes *b)
+static ptxgen_gguf *expect_file(const struct bytes *b)
 {
-    struct gguf_file *file;
+    ptxgen_gguf *file;
     ptxgen_error err = {0};
-    assert_ok(gguf_parse(b->data, b->size, &file, &err), &err);
+    assert_ok(ptxgen_gguf_parse(b->data, b->size, &file, &err), &err);
     return file;
 }
 
@@ -88,14 +88,14 @@ static void gguf_reads_versions_2_and_3(void **state)
     for (uint32_t version = 2; version <= 3; version++) {
         struct bytes b = {0};
         put_header(&b, version, 0, 0);
-        struct gguf_file *file = expect_file(&b);
-        assert_int_equal(gguf_version(file), version);
-        assert_int_equal(gguf_alignment(file), 32);
-        assert_int_equal(gguf_tensors(file)->count, 0);
-        assert_int_equal(gguf_key_count(file), 0);
-        assert_null(gguf_find(file, "anything"));
-        assert_null(tensor_list_find(gguf_tensors(file), "anything"));
-        gguf_free(file);
+        ptxgen_gguf *file = expect_file(&b);
+        assert_int_equal(ptxgen_gguf_version(file), version);
+        assert_int_equal(ptxgen_gguf_alignment(file), 32);
+        assert_int_equal(ptxgen_gguf_tensors(file)->count, 0);
+        assert_int_equal(ptxgen_gguf_key_count(file), 0);
+        assert_null(ptxgen_gguf_find(file, "anything"));
+        assert_null(ptxgen_tensor_list_find(ptxgen_gguf_tensors(file), "anything"));
+        ptxgen_gguf_destroy(file);
         bytes_free(&b);
     }
 }
@@ -107,44 +107,44 @@ static void gguf_reads_every_scalar_type(void **state)
     uint32_t f32_bits = 0x358637BD; /* 1e-6f */
     uint64_t f64_bits = UINT64_C(0x3FF8000000000000);
     put_header(&b, 3, 0, 12);
-    put_key(&b, "u8", GGUF_UINT8), put_int(&b, 0xFE, 1);
-    put_key(&b, "i8", GGUF_INT8), put_int(&b, 0xFE, 1);
-    put_key(&b, "u16", GGUF_UINT16), put_int(&b, 0xFFFE, 2);
-    put_key(&b, "i16", GGUF_INT16), put_int(&b, 0xFFFE, 2);
-    put_key(&b, "u32", GGUF_UINT32), put_u32(&b, 0xFFFFFFFE);
-    put_key(&b, "i32", GGUF_INT32), put_u32(&b, 0xFFFFFFFE);
-    put_key(&b, "u64", GGUF_UINT64), put_u64(&b, UINT64_MAX - 1);
-    put_key(&b, "i64", GGUF_INT64), put_u64(&b, UINT64_MAX - 1);
-    put_key(&b, "f32", GGUF_FLOAT32), put_u32(&b, f32_bits);
-    put_key(&b, "f64", GGUF_FLOAT64), put_u64(&b, f64_bits);
-    put_key(&b, "bool", GGUF_BOOL), put_u8(&b, 1);
-    put_key(&b, "string", GGUF_STRING), put_string(&b, "a\xC3\xA9");
+    put_key(&b, "u8", PTXGEN_GGUF_VALUE_UINT8), put_int(&b, 0xFE, 1);
+    put_key(&b, "i8", PTXGEN_GGUF_VALUE_INT8), put_int(&b, 0xFE, 1);
+    put_key(&b, "u16", PTXGEN_GGUF_VALUE_UINT16), put_int(&b, 0xFFFE, 2);
+    put_key(&b, "i16", PTXGEN_GGUF_VALUE_INT16), put_int(&b, 0xFFFE, 2);
+    put_key(&b, "u32", PTXGEN_GGUF_VALUE_UINT32), put_u32(&b, 0xFFFFFFFE);
+    put_key(&b, "i32", PTXGEN_GGUF_VALUE_INT32), put_u32(&b, 0xFFFFFFFE);
+    put_key(&b, "u64", PTXGEN_GGUF_VALUE_UINT64), put_u64(&b, UINT64_MAX - 1);
+    put_key(&b, "i64", PTXGEN_GGUF_VALUE_INT64), put_u64(&b, UINT64_MAX - 1);
+    put_key(&b, "f32", PTXGEN_GGUF_VALUE_FLOAT32), put_u32(&b, f32_bits);
+    put_key(&b, "f64", PTXGEN_GGUF_VALUE_FLOAT64), put_u64(&b, f64_bits);
+    put_key(&b, "bool", PTXGEN_GGUF_VALUE_BOOL), put_u8(&b, 1);
+    put_key(&b, "string", PTXGEN_GGUF_VALUE_STRING), put_string(&b, "a\xC3\xA9");
 
-    struct gguf_file *file = expect_file(&b);
-    assert_int_equal(gguf_find(file, "u8")->u, 0xFE);
-    assert_int_equal(gguf_find(file, "u16")->u, 0xFFFE);
-    assert_int_equal(gguf_find(file, "u32")->u, 0xFFFFFFFE);
-    assert_true(gguf_find(file, "u64")->u == UINT64_MAX - 1);
+    ptxgen_gguf *file = expect_file(&b);
+    assert_int_equal(ptxgen_gguf_find(file, "u8")->u, 0xFE);
+    assert_int_equal(ptxgen_gguf_find(file, "u16")->u, 0xFFFE);
+    assert_int_equal(ptxgen_gguf_find(file, "u32")->u, 0xFFFFFFFE);
+    assert_true(ptxgen_gguf_find(file, "u64")->u == UINT64_MAX - 1);
     for (int i = 0; i < 4; i++) {
         static const char *const keys[] = {"i8", "i16", "i32", "i64"};
         int64_t value;
-        assert_int_equal(gguf_get_i64(file, keys[i], &value, NULL), PTXGEN_OK);
+        assert_int_equal(ptxgen_gguf_get_i64(file, keys[i], &value, NULL), PTXGEN_OK);
         assert_int_equal(value, -2);
     }
     float f32;
-    assert_int_equal(gguf_get_f32(file, "f32", &f32, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_get_f32(file, "f32", &f32, NULL), PTXGEN_OK);
     assert_memory_equal(&f32, &f32_bits, 4);
-    assert_true(gguf_find(file, "f64")->f64 == 1.5);
+    assert_true(ptxgen_gguf_find(file, "f64")->f64 == 1.5);
     bool boolean = false;
-    assert_int_equal(gguf_get_bool(file, "bool", &boolean, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_get_bool(file, "bool", &boolean, NULL), PTXGEN_OK);
     assert_true(boolean);
-    struct gguf_string string;
-    assert_int_equal(gguf_get_string(file, "string", &string, NULL), PTXGEN_OK);
+    ptxgen_gguf_string string;
+    assert_int_equal(ptxgen_gguf_get_string(file, "string", &string, NULL), PTXGEN_OK);
     assert_int_equal(string.length, 3);
     assert_memory_equal(string.bytes, "a\xC3\xA9", 3);
-    assert_string_equal(gguf_key(file, 11), "string");
-    assert_int_equal(gguf_value_at(file, 0)->type, GGUF_UINT8);
-    gguf_free(file);
+    assert_string_equal(ptxgen_gguf_key(file, 11), "string");
+    assert_int_equal(ptxgen_gguf_value_at(file, 0)->type, PTXGEN_GGUF_VALUE_UINT8);
+    ptxgen_gguf_destroy(file);
     bytes_free(&b);
 }
 
@@ -153,31 +153,31 @@ static void gguf_getters_name_the_key_and_the_mismatch(void **state)
     (void)state;
     struct bytes b = {0};
     put_header(&b, 3, 0, 3);
-    put_key(&b, "negative", GGUF_INT32), put_u32(&b, 0xFFFFFFFF);
-    put_key(&b, "large", GGUF_UINT64), put_u64(&b, UINT64_C(1) << 63);
-    put_key(&b, "text", GGUF_STRING), put_string(&b, "x");
-    struct gguf_file *file = expect_file(&b);
+    put_key(&b, "negative", PTXGEN_GGUF_VALUE_INT32), put_u32(&b, 0xFFFFFFFF);
+    put_key(&b, "large", PTXGEN_GGUF_VALUE_UINT64), put_u64(&b, UINT64_C(1) << 63);
+    put_key(&b, "text", PTXGEN_GGUF_VALUE_STRING), put_string(&b, "x");
+    ptxgen_gguf *file = expect_file(&b);
 
     ptxgen_error err;
     uint32_t u32 = 7;
     uint64_t u64;
     int64_t i64;
     float f32;
-    assert_int_equal(gguf_get_u32(file, "absent", &u32, &err), PTXGEN_ERROR_NOT_FOUND);
+    assert_int_equal(ptxgen_gguf_get_u32(file, "absent", &u32, &err), PTXGEN_ERROR_NOT_FOUND);
     assert_string_equal(err.message, "the file has no key \"absent\"");
-    assert_int_equal(gguf_get_u32(file, "negative", &u32, &err), PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_gguf_get_u32(file, "negative", &u32, &err), PTXGEN_ERROR_MALFORMED);
     assert_string_equal(err.message, "key \"negative\" is -1, below 0");
-    assert_int_equal(gguf_get_u32(file, "large", &u32, &err), PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_gguf_get_u32(file, "large", &u32, &err), PTXGEN_ERROR_MALFORMED);
     assert_string_equal(err.message, "key \"large\" is 9223372036854775808, above 4294967295");
     assert_int_equal(u32, 7);
-    assert_int_equal(gguf_get_u64(file, "large", &u64, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_get_u64(file, "large", &u64, &err), PTXGEN_OK);
     assert_true(u64 == UINT64_C(1) << 63);
-    assert_int_equal(gguf_get_i64(file, "large", &i64, &err), PTXGEN_ERROR_MALFORMED);
-    assert_int_equal(gguf_get_f32(file, "text", &f32, &err), PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_gguf_get_i64(file, "large", &i64, &err), PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_gguf_get_f32(file, "text", &f32, &err), PTXGEN_ERROR_MALFORMED);
     assert_string_equal(err.message, "key \"text\" is STRING; FLOAT32 was expected");
-    assert_int_equal(gguf_get_u64(file, "text", &u64, &err), PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_gguf_get_u64(file, "text", &u64, &err), PTXGEN_ERROR_MALFORMED);
     assert_string_equal(err.message, "key \"text\" is STRING; an integer was expected");
-    gguf_free(file);
+    ptxgen_gguf_destroy(file);
     bytes_free(&b);
 }
 
@@ -186,36 +186,38 @@ static void gguf_walks_nested_arrays(void **state)
     (void)state;
     struct bytes b = {0};
     put_header(&b, 3, 0, 1);
-    put_key(&b, "nested", GGUF_ARRAY); /* [["a", "bc"], [], [-1, 2]] with mixed element types */
-    put_u32(&b, GGUF_ARRAY), put_u64(&b, 3);
-    put_u32(&b, GGUF_STRING), put_u64(&b, 2), put_string(&b, "a"), put_string(&b, "bc");
-    put_u32(&b, GGUF_UINT8), put_u64(&b, 0);
-    put_u32(&b, GGUF_INT16), put_u64(&b, 2), put_int(&b, 0xFFFF, 2), put_int(&b, 2, 2);
-    struct gguf_file *file = expect_file(&b);
+    put_key(&b, "nested",
+            PTXGEN_GGUF_VALUE_ARRAY); /* [["a", "bc"], [], [-1, 2]] with mixed element types */
+    put_u32(&b, PTXGEN_GGUF_VALUE_ARRAY), put_u64(&b, 3);
+    put_u32(&b, PTXGEN_GGUF_VALUE_STRING), put_u64(&b, 2), put_string(&b, "a"),
+        put_string(&b, "bc");
+    put_u32(&b, PTXGEN_GGUF_VALUE_UINT8), put_u64(&b, 0);
+    put_u32(&b, PTXGEN_GGUF_VALUE_INT16), put_u64(&b, 2), put_int(&b, 0xFFFF, 2), put_int(&b, 2, 2);
+    ptxgen_gguf *file = expect_file(&b);
 
-    struct gguf_array outer;
-    struct gguf_value inner, element;
-    assert_int_equal(gguf_get_array(file, "nested", &outer, NULL), PTXGEN_OK);
+    ptxgen_gguf_array outer;
+    ptxgen_gguf_value inner, element;
+    assert_int_equal(ptxgen_gguf_get_array(file, "nested", &outer, NULL), PTXGEN_OK);
     assert_int_equal(outer.count, 3);
 
-    assert_true(gguf_array_next(&outer, &inner));
-    assert_int_equal(inner.array.type, GGUF_STRING);
-    assert_true(gguf_array_next(&inner.array, &element));
-    assert_true(gguf_array_next(&inner.array, &element));
+    assert_true(ptxgen_gguf_array_next(&outer, &inner));
+    assert_int_equal(inner.array.type, PTXGEN_GGUF_VALUE_STRING);
+    assert_true(ptxgen_gguf_array_next(&inner.array, &element));
+    assert_true(ptxgen_gguf_array_next(&inner.array, &element));
     assert_int_equal(element.string.length, 2);
     assert_memory_equal(element.string.bytes, "bc", 2);
-    assert_false(gguf_array_next(&inner.array, &element));
+    assert_false(ptxgen_gguf_array_next(&inner.array, &element));
 
-    assert_true(gguf_array_next(&outer, &inner));
-    assert_false(gguf_array_next(&inner.array, &element));
+    assert_true(ptxgen_gguf_array_next(&outer, &inner));
+    assert_false(ptxgen_gguf_array_next(&inner.array, &element));
 
-    assert_true(gguf_array_next(&outer, &inner));
-    assert_true(gguf_array_next(&inner.array, &element));
+    assert_true(ptxgen_gguf_array_next(&outer, &inner));
+    assert_true(ptxgen_gguf_array_next(&inner.array, &element));
     assert_int_equal(element.i, -1);
-    assert_true(gguf_array_next(&inner.array, &element));
+    assert_true(ptxgen_gguf_array_next(&inner.array, &element));
     assert_int_equal(element.i, 2);
-    assert_false(gguf_array_next(&outer, &inner));
-    gguf_free(file);
+    assert_false(ptxgen_gguf_array_next(&outer, &inner));
+    ptxgen_gguf_destroy(file);
     bytes_free(&b);
 }
 
@@ -230,19 +232,19 @@ static void gguf_gives_shapes_outermost_first(void **state)
     pad(&b, 32);
     size_t base = b.size;
     put_zeros(&b, 864 + 4);
-    struct gguf_file *file = expect_file(&b);
+    ptxgen_gguf *file = expect_file(&b);
 
-    const struct named_tensor *w = tensor_list_find(gguf_tensors(file), "w");
-    assert_int_equal(w->dtype, TENSOR_Q4_K);
+    const ptxgen_tensor *w = ptxgen_tensor_list_find(ptxgen_gguf_tensors(file), "w");
+    assert_int_equal(w->dtype, PTXGEN_DTYPE_Q4_K);
     assert_int_equal(w->ndim, 3);
     assert_int_equal(w->shape[0], 3);
     assert_int_equal(w->shape[1], 2);
     assert_int_equal(w->shape[2], 256);
     assert_int_equal(w->bytes, 6 * 144);
     assert_ptr_equal(w->data, b.data + base);
-    assert_int_equal(tensor_list_find(gguf_tensors(file), "empty")->bytes, 0);
-    assert_int_equal(tensor_list_find(gguf_tensors(file), "scalar")->bytes, 4);
-    gguf_free(file);
+    assert_int_equal(ptxgen_tensor_list_find(ptxgen_gguf_tensors(file), "empty")->bytes, 0);
+    assert_int_equal(ptxgen_tensor_list_find(ptxgen_gguf_tensors(file), "scalar")->bytes, 4);
+    ptxgen_gguf_destroy(file);
     bytes_free(&b);
 }
 
@@ -256,10 +258,11 @@ static void gguf_heeds_general_alignment(void **state)
     pad(&b, 256);
     size_t base = b.size;
     put_zeros(&b, 256 + 16);
-    struct gguf_file *file = expect_file(&b);
-    assert_int_equal(gguf_alignment(file), 256);
-    assert_ptr_equal(tensor_list_find(gguf_tensors(file), "t")->data, b.data + base + 256);
-    gguf_free(file);
+    ptxgen_gguf *file = expect_file(&b);
+    assert_int_equal(ptxgen_gguf_alignment(file), 256);
+    assert_ptr_equal(ptxgen_tensor_list_find(ptxgen_gguf_tensors(file), "t")->data,
+                     b.data + base + 256);
+    ptxgen_gguf_destroy(file);
     bytes_free(&b);
 }
 
@@ -267,7 +270,9 @@ static void gguf_refuses_what_is_not_gguf(void **state)
 {
     (void)state;
     struct bytes b = {0};
-    expect_refusal(&b, PTXGEN_ERROR_MALFORMED, "not a GGUF file: it is empty");
+    put(&b, "", 0);
+    expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
+                   "GGUF header: needs 4 bytes at offset 0, where the file has 0 left");
     put(&b, "GG\x01\xFF", 4);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "not a GGUF file: it begins with \"GG\\x01\\xFF\", not \"GGUF\"");
@@ -318,13 +323,14 @@ static void gguf_refuses_bad_keys(void **state)
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED, "key 0: name \"bad\\xC0\\x80\" is not UTF-8");
 
     put_header(&b, 3, 0, 1);
-    put_string_n(&b, "a\0b", 3), put_u32(&b, GGUF_UINT8), put_u8(&b, 0);
+    put_string_n(&b, "a\0b", 3), put_u32(&b, PTXGEN_GGUF_VALUE_UINT8), put_u8(&b, 0);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED, "key 0: name \"a\\x00b\" holds a NUL");
 
     put_header(&b, 3, 0, 1);
     static char long_key[65536];
     memset(long_key, 'k', sizeof long_key);
-    put_string_n(&b, long_key, sizeof long_key), put_u32(&b, GGUF_UINT8), put_u8(&b, 0);
+    put_string_n(&b, long_key, sizeof long_key), put_u32(&b, PTXGEN_GGUF_VALUE_UINT8),
+        put_u8(&b, 0);
     char says[300];
     snprintf(says, sizeof says,
              "key 0: name \"%.122s...\" has 65536 bytes; at most 65535 are allowed", long_key);
@@ -342,35 +348,37 @@ static void gguf_refuses_bad_values(void **state)
     (void)state;
     struct bytes b = {0};
     put_header(&b, 3, 0, 1);
-    put_key(&b, "k", (enum gguf_type)13), put_u64(&b, 0);
+    put_key(&b, "k", (ptxgen_gguf_value_type)13), put_u64(&b, 0);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "key \"k\": value type 13 is unknown; the last is 12");
 
     put_header(&b, 3, 0, 1);
-    put_key(&b, "flag", GGUF_BOOL), put_u8(&b, 2);
+    put_key(&b, "flag", PTXGEN_GGUF_VALUE_BOOL), put_u8(&b, 2);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "key \"flag\": BOOL at offset 40 is 2; only 0 and 1 are valid");
 
     put_header(&b, 3, 0, 1);
-    put_key(&b, "k", GGUF_ARRAY), put_u32(&b, 99), put_u64(&b, 0);
+    put_key(&b, "k", PTXGEN_GGUF_VALUE_ARRAY), put_u32(&b, 99), put_u64(&b, 0);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "key \"k\": array element type 99 is unknown; the last is 12");
 
     put_header(&b, 3, 0, 1);
-    put_key(&b, "k", GGUF_ARRAY), put_u32(&b, GGUF_UINT64), put_u64(&b, UINT64_C(1) << 61);
+    put_key(&b, "k", PTXGEN_GGUF_VALUE_ARRAY), put_u32(&b, PTXGEN_GGUF_VALUE_UINT64),
+        put_u64(&b, UINT64_C(1) << 61);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "key \"k\": array of 2305843009213693952 UINT64 at offset 49, where the file "
                    "has 0 bytes left");
 
     put_header(&b, 3, 0, 1);
-    put_key(&b, "k", GGUF_ARRAY), put_u32(&b, GGUF_BOOL), put_u64(&b, 2), put_int(&b, 0x0301, 2);
+    put_key(&b, "k", PTXGEN_GGUF_VALUE_ARRAY), put_u32(&b, PTXGEN_GGUF_VALUE_BOOL), put_u64(&b, 2),
+        put_int(&b, 0x0301, 2);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "key \"k\": BOOL at offset 50 is 3; only 0 and 1 are valid");
 
     put_header(&b, 3, 0, 1);
-    put_key(&b, "deep", GGUF_ARRAY);
+    put_key(&b, "deep", PTXGEN_GGUF_VALUE_ARRAY);
     for (int i = 0; i < 40; i++)
-        put_u32(&b, GGUF_ARRAY), put_u64(&b, 1);
+        put_u32(&b, PTXGEN_GGUF_VALUE_ARRAY), put_u64(&b, 1);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED, "key \"deep\": arrays nest deeper than 16");
 }
 
@@ -389,7 +397,7 @@ static void gguf_refuses_bad_alignment(void **state)
     }
     struct bytes b = {0};
     put_header(&b, 3, 0, 1);
-    put_key(&b, "general.alignment", GGUF_UINT64), put_u64(&b, 32);
+    put_key(&b, "general.alignment", PTXGEN_GGUF_VALUE_UINT64), put_u64(&b, 32);
     expect_refusal(&b, PTXGEN_ERROR_MALFORMED,
                    "key \"general.alignment\" is UINT64; it must be UINT32");
 }
@@ -456,8 +464,8 @@ static void gguf_refuses_tensor_past_end_of_file(void **state)
     (void)state;
     const uint64_t sixteen[] = {16}, seventeen[] = {17}, one[] = {1};
     struct bytes b = one_tensor("t", 1, sixteen, F32, 0);
-    struct gguf_file *file = expect_file(&b);
-    gguf_free(file);
+    ptxgen_gguf *file = expect_file(&b);
+    ptxgen_gguf_destroy(file);
     bytes_free(&b);
 
     b = one_tensor("t", 1, seventeen, F32, 0);
@@ -513,9 +521,11 @@ static void gguf_refuses_every_truncation(void **state)
     struct bytes whole = {0};
     put_header(&whole, 3, 2, 3);
     put_key_u32(&whole, "general.alignment", 32);
-    put_key(&whole, "tokens", GGUF_ARRAY), put_u32(&whole, GGUF_STRING), put_u64(&whole, 2);
+    put_key(&whole, "tokens", PTXGEN_GGUF_VALUE_ARRAY), put_u32(&whole, PTXGEN_GGUF_VALUE_STRING),
+        put_u64(&whole, 2);
     put_string(&whole, "a"), put_string(&whole, "b");
-    put_key(&whole, "flags", GGUF_ARRAY), put_u32(&whole, GGUF_BOOL), put_u64(&whole, 1);
+    put_key(&whole, "flags", PTXGEN_GGUF_VALUE_ARRAY), put_u32(&whole, PTXGEN_GGUF_VALUE_BOOL),
+        put_u64(&whole, 1);
     put_u8(&whole, 1);
     put_tensor(&whole, "a", 2, (uint64_t[]){256, 1}, Q4_K, 0);
     put_tensor(&whole, "b", 1, (uint64_t[]){8}, F32, 160);
@@ -525,14 +535,14 @@ static void gguf_refuses_every_truncation(void **state)
     for (size_t size = 0; size < whole.size; size++) {
         struct bytes cut = {0}; /* an exact copy, so that AddressSanitizer guards its end */
         put(&cut, whole.data, size);
-        struct gguf_file *file;
+        ptxgen_gguf *file;
         ptxgen_error err = {0};
-        assert_int_equal(gguf_parse(cut.data, size, &file, &err), PTXGEN_ERROR_MALFORMED);
+        assert_int_equal(ptxgen_gguf_parse(cut.data, size, &file, &err), PTXGEN_ERROR_MALFORMED);
         assert_true(err.message[0] != '\0');
         bytes_free(&cut);
     }
-    struct gguf_file *file = expect_file(&whole);
-    gguf_free(file);
+    ptxgen_gguf *file = expect_file(&whole);
+    ptxgen_gguf_destroy(file);
     bytes_free(&whole);
 }
 

@@ -3,7 +3,7 @@
 #include "tests/status.h"
 
 #include "bytes.h"
-#include "src/cli/safetensors.h"
+#include <ptxgen/files.h>
 
 #include <stdio.h>
 
@@ -24,9 +24,9 @@ static struct bytes file_of(const char *header, size_t data_bytes)
 
 static void expect_refusal_of(struct bytes b, ptxgen_status status, const char *says)
 {
-    struct safetensors_file *file;
+    ptxgen_safetensors *file;
     ptxgen_error err = {0};
-    assert_refusal(safetensors_parse(b.data, b.size, &file, &err), &err, status, says);
+    assert_refusal(ptxgen_safetensors_parse(b.data, b.size, &file, &err), &err, status, says);
     assert_null(file);
     assert_int_equal(err.status, status);
     bytes_free(&b);
@@ -37,11 +37,11 @@ static void expect_refusal(const char *header, size_t data_bytes, const char *sa
     expect_refusal_of(file_of(header, data_bytes), PTXGEN_ERROR_MALFORMED, says);
 }
 
-static struct safetensors_file *expect_file(const struct bytes *b)
+static ptxgen_safetensors *expect_file(const struct bytes *b)
 {
-    struct safetensors_file *file;
+    ptxgen_safetensors *file;
     ptxgen_error err = {0};
-    assert_ok(safetensors_parse(b->data, b->size, &file, &err), &err);
+    assert_ok(ptxgen_safetensors_parse(b->data, b->size, &file, &err), &err);
     return file;
 }
 
@@ -54,27 +54,27 @@ static void safetensors_reads_tensors_and_metadata(void **state)
         "\"scalar \\u00e9\":{\"shape\":[],\"data_offsets\":[0,4],\"dtype\":\"I32\"},"
         "\"empty\":{\"dtype\":\"F64\",\"shape\":[3,0],\"data_offsets\":[16,16],\"more\":1}}  \n",
         16);
-    struct safetensors_file *file = expect_file(&b);
-    const struct tensor_list *tensors = safetensors_tensors(file);
+    ptxgen_safetensors *file = expect_file(&b);
+    const ptxgen_tensor_list *tensors = ptxgen_safetensors_tensors(file);
     const unsigned char *data = b.data + b.size - 16;
 
     assert_int_equal(tensors->count, 3);
     assert_string_equal(tensors->items[0].name, "second");
-    const struct named_tensor *t = tensor_list_find(tensors, "second");
-    assert_int_equal(t->dtype, TENSOR_F16);
+    const ptxgen_tensor *t = ptxgen_tensor_list_find(tensors, "second");
+    assert_int_equal(t->dtype, PTXGEN_DTYPE_F16);
     assert_int_equal(t->ndim, 2);
     assert_int_equal(t->shape[0], 2);
     assert_int_equal(t->shape[1], 3);
     assert_int_equal(t->bytes, 12);
     assert_ptr_equal(t->data, data + 4);
-    t = tensor_list_find(tensors, "scalar \xC3\xA9");
+    t = ptxgen_tensor_list_find(tensors, "scalar \xC3\xA9");
     assert_int_equal(t->ndim, 0);
     assert_ptr_equal(t->data, data);
-    assert_int_equal(tensor_list_find(tensors, "empty")->bytes, 0);
-    assert_null(tensor_list_find(tensors, "__metadata__"));
-    assert_string_equal(safetensors_metadata(file, "bits"), "4");
-    assert_null(safetensors_metadata(file, "absent"));
-    safetensors_free(file);
+    assert_int_equal(ptxgen_tensor_list_find(tensors, "empty")->bytes, 0);
+    assert_null(ptxgen_tensor_list_find(tensors, "__metadata__"));
+    assert_string_equal(ptxgen_safetensors_metadata(file, "bits"), "4");
+    assert_null(ptxgen_safetensors_metadata(file, "absent"));
+    ptxgen_safetensors_destroy(file);
     bytes_free(&b);
 }
 
@@ -82,10 +82,10 @@ static void safetensors_accepts_a_file_without_tensors(void **state)
 {
     (void)state;
     struct bytes b = file_of("{}", 0);
-    struct safetensors_file *file = expect_file(&b);
-    assert_int_equal(safetensors_tensors(file)->count, 0);
-    assert_null(safetensors_metadata(file, "bits"));
-    safetensors_free(file);
+    ptxgen_safetensors *file = expect_file(&b);
+    assert_int_equal(ptxgen_safetensors_tensors(file)->count, 0);
+    assert_null(ptxgen_safetensors_metadata(file, "bits"));
+    ptxgen_safetensors_destroy(file);
     bytes_free(&b);
 }
 
@@ -107,10 +107,10 @@ static void safetensors_sizes_every_dtype(void **state)
                  "{\"t\":{\"dtype\":\"%s\",\"shape\":[4],\"data_offsets\":[0,%u]}}", dtypes[i].name,
                  dtypes[i].bytes_of_4);
         struct bytes b = file_of(header, dtypes[i].bytes_of_4);
-        struct safetensors_file *file = expect_file(&b);
-        const struct named_tensor *t = tensor_list_find(safetensors_tensors(file), "t");
-        assert_string_equal(tensor_dtype_info(t->dtype)->name, dtypes[i].name);
-        safetensors_free(file);
+        ptxgen_safetensors *file = expect_file(&b);
+        const ptxgen_tensor *t = ptxgen_tensor_list_find(ptxgen_safetensors_tensors(file), "t");
+        assert_string_equal(ptxgen_dtype_find(t->dtype)->name, dtypes[i].name);
+        ptxgen_safetensors_destroy(file);
         bytes_free(&b);
     }
 }
@@ -146,7 +146,7 @@ static void safetensors_refuses_bad_json(void **state)
     expect_refusal("", 0, "safetensors header: it must begin with '{'");
     expect_refusal(" {}", 0, "safetensors header: it must begin with '{'");
     expect_refusal("[]", 0, "safetensors header: it must begin with '{'");
-    expect_refusal("{\"t\":", 0, "safetensors header: the JSON is malformed near byte 4");
+    expect_refusal("{\"t\":", 0, "safetensors header: the JSON is malformed near byte 5");
     expect_refusal("{} x", 0,
                    "safetensors header: byte 3 follows the JSON object but is not white space");
     expect_refusal_of(file_of_n("{}\0", 3, 0), PTXGEN_ERROR_MALFORMED,
@@ -159,14 +159,94 @@ static void safetensors_refuses_bad_json(void **state)
     expect_refusal("{\"\\ud800\":1}", 0, "safetensors header: the JSON is malformed near byte 2");
 }
 
+static void safetensors_refuses_what_is_almost_json(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        unsigned byte;
+    } bad[] = {
+        {"{\"a\":1,}", 7},
+        {"{\"a\":[1,]}", 8},
+        {"{,}", 1},
+        {"{\"a\" 1}", 5},
+        {"{\"a\":}", 5},
+        {"{\"a\":01}", 6},
+        {"{\"a\":1.}", 7},
+        {"{\"a\":.5}", 5},
+        {"{\"a\":+1}", 5},
+        {"{\"a\":-}", 6},
+        {"{\"a\":1e}", 7},
+        {"{\"a\":nul}", 5},
+        {"{\"a\":True}", 5},
+        {"{\"a\":[1 2]}", 8},
+        {"{\"a\":[1}", 7},
+        {"{\"a\":{]}", 6},
+        {"{a:1}", 1},
+        {"{\"a\":\"\\x\"}", 6},
+        {"{\"a\":\"b", 7},
+        {"{\"a\":\"b\\", 7},
+        {"{\"a\":\"\\u12\"}", 6},
+        {"{\"a\":'b'}", 5},
+        {"{\"a\":\"\\udc00\"}", 6},
+        {"{\"a\":\"\\ud800\\u0041\"}", 6},
+        {"{\"a\":1 /**/}", 7},
+        {"{\"a\":NaN}", 5},
+        {"{\"a\":[[[[}", 9},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char says[80];
+        snprintf(says, sizeof says, "safetensors header: the JSON is malformed near byte %u",
+                 bad[i].byte);
+        expect_refusal(bad[i].json, 0, says);
+    }
+}
+
+static void safetensors_decodes_every_escape(void **state)
+{
+    (void)state;
+    struct bytes b = file_of("{\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\u20ac\\uD83d\\uDE00\" : "
+                             "{\"dtype\" : \"U8\", \"shape\" : [ 1 ],\t\"data_offsets\":[0,1],"
+                             "\"more\":[-0.5e+3,true,false,null,{},[],{\"x\":[{}]}]}}",
+                             1);
+    ptxgen_safetensors *file = expect_file(&b);
+    assert_string_equal(ptxgen_safetensors_tensors(file)->items[0].name,
+                        "\"\\/\b\f\n\r\t\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+    ptxgen_safetensors_destroy(file);
+    bytes_free(&b);
+}
+
+/* However deep containers nest, the stack does not. */
+static void safetensors_reads_a_million_nested_arrays(void **state)
+{
+    (void)state;
+    enum { DEPTH = 1000000 };
+    static const char before[] = "{\"__metadata__\":{},\"t\":{\"dtype\":\"U8\",\"shape\":[1],"
+                                 "\"data_offsets\":[0,1],\"more\":";
+    struct bytes b = {0};
+    char *nested = malloc(2 * DEPTH);
+    assert_non_null(nested);
+    memset(nested, '[', DEPTH);
+    memset(nested + DEPTH, ']', DEPTH);
+    put_u64(&b, sizeof before - 1 + 2 * DEPTH + 2);
+    put(&b, before, sizeof before - 1);
+    put(&b, nested, 2 * DEPTH);
+    put(&b, "}}\1", 3);
+    ptxgen_safetensors *file = expect_file(&b);
+    assert_int_equal(ptxgen_safetensors_tensors(file)->count, 1);
+    ptxgen_safetensors_destroy(file);
+    free(nested);
+    bytes_free(&b);
+}
+
 static void safetensors_reads_an_escaped_backslash_before_u0000(void **state)
 {
     (void)state;
     struct bytes b =
         file_of("{\"a\\\\u0000\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1);
-    struct safetensors_file *file = expect_file(&b);
-    assert_non_null(tensor_list_find(safetensors_tensors(file), "a\\u0000"));
-    safetensors_free(file);
+    ptxgen_safetensors *file = expect_file(&b);
+    assert_non_null(ptxgen_tensor_list_find(ptxgen_safetensors_tensors(file), "a\\u0000"));
+    ptxgen_safetensors_destroy(file);
     bytes_free(&b);
 }
 
@@ -222,7 +302,7 @@ static void safetensors_refuses_numbers_that_are_not_counts(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "-1", "1.5", "1e300", "9007199254740993", "null", "\"1\"", "18446744073709551616"};
+        "-1", "1.5", "1.0", "1e0", "1e300", "9007199254740993", "null", "\"1\"", "18446744073709551616"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char header[256];
         snprintf(header, sizeof header,
@@ -290,8 +370,9 @@ static void safetensors_refuses_every_truncation(void **state)
     for (size_t size = 0; size < whole.size; size++) {
         struct bytes cut = {0}; /* an exact copy, so that AddressSanitizer guards its end */
         put(&cut, whole.data, size);
-        struct safetensors_file *file;
-        assert_int_equal(safetensors_parse(cut.data, size, &file, NULL), PTXGEN_ERROR_MALFORMED);
+        ptxgen_safetensors *file;
+        assert_int_equal(ptxgen_safetensors_parse(cut.data, size, &file, NULL),
+                         PTXGEN_ERROR_MALFORMED);
         bytes_free(&cut);
     }
     bytes_free(&whole);
@@ -305,6 +386,9 @@ int main(void)
         cmocka_unit_test(safetensors_sizes_every_dtype),
         cmocka_unit_test(safetensors_refuses_a_bad_header_length),
         cmocka_unit_test(safetensors_refuses_bad_json),
+        cmocka_unit_test(safetensors_refuses_what_is_almost_json),
+        cmocka_unit_test(safetensors_decodes_every_escape),
+        cmocka_unit_test(safetensors_reads_a_million_nested_arrays),
         cmocka_unit_test(safetensors_reads_an_escaped_backslash_before_u0000),
         cmocka_unit_test(safetensors_refuses_duplicates),
         cmocka_unit_test(safetensors_refuses_bad_metadata),

@@ -3,9 +3,9 @@
 #include "tests/status.h"
 
 #include "bytes.h"
-#include "src/cli/part_name.h"
-#include "src/cli/safetensors_index.h"
-#include "src/cli/tensor_store.h"
+#include "src/files/part_name.h"
+#include "src/files/safetensors_index.h"
+#include <ptxgen/gguf.h>
 #include "tests/dispatch/folder.h"
 
 #include <stdio.h>
@@ -81,14 +81,14 @@ static void write_gguf(const char *file, unsigned number, unsigned count, int to
     put_u64(&b, 1);
     put_u64(&b, total >= 0 ? 3 : 2);
     put_name(&b, "split.no");
-    put_u32(&b, GGUF_UINT16);
+    put_u32(&b, PTXGEN_GGUF_VALUE_UINT16);
     put_int(&b, number, 2);
     put_name(&b, "split.count");
-    put_u32(&b, GGUF_UINT16);
+    put_u32(&b, PTXGEN_GGUF_VALUE_UINT16);
     put_int(&b, count, 2);
     if (total >= 0) {
         put_name(&b, "split.tensors.count");
-        put_u32(&b, GGUF_INT32);
+        put_u32(&b, PTXGEN_GGUF_VALUE_INT32);
         put_u32(&b, (uint32_t)total);
     }
     put_name(&b, tensor);
@@ -101,12 +101,12 @@ static void write_gguf(const char *file, unsigned number, unsigned count, int to
     write_bytes(file, b);
 }
 
-static void expect_tensor(const struct tensor_store *store, const char *name, float value)
+static void expect_tensor(const ptxgen_files *store, const char *name, float value)
 {
-    const struct named_tensor *t;
+    const ptxgen_tensor *t;
     ptxgen_error err = {0};
     float found;
-    assert_ok(tensor_store_require(store, name, &t, &err), &err);
+    assert_ok(ptxgen_files_require(store, name, &t, &err), &err);
     memcpy(&found, t->data, sizeof found);
     assert_true(found == value);
 }
@@ -114,21 +114,21 @@ static void expect_tensor(const struct tensor_store *store, const char *name, fl
 /* The file has these two, whatever it is. */
 static void expect_two(const char *path, const char *first, const char *second)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err = {0};
-    assert_ok(tensor_store_open(path, &store, &err), &err);
-    assert_int_equal(tensor_store_tensors(store)->count, 2);
+    assert_ok(ptxgen_files_open(path, &store, &err), &err);
+    assert_int_equal(ptxgen_files_tensors(store)->count, 2);
     expect_tensor(store, first, 1);
     expect_tensor(store, second, 2);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void expect_refusal(const char *path, ptxgen_status status, const char *names,
                            const char *rule)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err = {0};
-    assert_int_equal(tensor_store_open(path, &store, &err), status);
+    assert_int_equal(ptxgen_files_open(path, &store, &err), status);
     assert_null(store);
     assert_contains(err.message, names);
     assert_contains(err.message, rule);
@@ -137,11 +137,11 @@ static void expect_refusal(const char *path, ptxgen_status status, const char *n
 /* The sentence is the file's path, and the reason behind it. */
 static void expect_reason(const char *path, const char *reason)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err = {0};
     char wanted[PTXGEN_MESSAGE_SIZE];
     snprintf(wanted, sizeof wanted, "%.400s: %.400s", path, reason);
-    assert_int_equal(tensor_store_open(path, &store, &err), PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_files_open(path, &store, &err), PTXGEN_ERROR_MALFORMED);
     assert_string_equal(err.message, wanted);
 }
 
@@ -181,16 +181,16 @@ static void a_missing_shard_is_named(void **state)
 static void a_shard_without_its_index_says_what_a_missing_tensor_may_be(void **state)
 {
     (void)state;
-    struct tensor_store *store;
-    const struct named_tensor *t;
+    ptxgen_files *store;
+    const ptxgen_tensor *t;
     ptxgen_error err = {0};
     write_shard(FIRST, "a", 1);
-    assert_ok(tensor_store_open(in_folder(FIRST), &store, &err), &err);
+    assert_ok(ptxgen_files_open(in_folder(FIRST), &store, &err), &err);
     expect_tensor(store, "a", 1);
-    assert_int_equal(tensor_store_require(store, "b", &t, &err), PTXGEN_ERROR_NOT_FOUND);
+    assert_int_equal(ptxgen_files_require(store, "b", &t, &err), PTXGEN_ERROR_NOT_FOUND);
     assert_contains(err.message, "it is one part of several, which are read through ");
     assert_contains(err.message, INDEX ", and that is not there");
-    tensor_store_close(store);
+    ptxgen_files_close(store);
     expect_refusal(folder, PTXGEN_ERROR_NOT_FOUND, FIRST, "but no *.safetensors.index.json");
 }
 
@@ -333,9 +333,9 @@ static void gguf_parts_that_do_not_fit_are_refused_by_name(void **state)
                    " is one of 2 parts (split.count), which are found by names that end in "
                    "-00001-of-00002.gguf and so on");
     write_gguf("whole.gguf", 0, 1, -1, "a", 1);
-    struct tensor_store *store;
-    assert_int_equal(tensor_store_open(in_folder("whole.gguf"), &store, NULL), PTXGEN_OK);
-    tensor_store_close(store);
+    ptxgen_files *store;
+    assert_int_equal(ptxgen_files_open(in_folder("whole.gguf"), &store, NULL), PTXGEN_OK);
+    ptxgen_files_close(store);
 }
 
 /* ---- names ---- */

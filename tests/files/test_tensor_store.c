@@ -2,8 +2,8 @@
 /* Opening files by path: the golden ones, and paths that cannot be read. */
 #include "tests/status.h"
 
-#include "src/cli/printable.h"
-#include "src/cli/tensor_store.h"
+#include "src/files/printable.h"
+#include <ptxgen/gguf.h>
 #include "tests/dispatch/folder.h"
 
 #include <stdio.h>
@@ -19,11 +19,11 @@ static const char *golden(const char *name)
     return path;
 }
 
-static struct tensor_store *expect_store(const char *path)
+static ptxgen_files *expect_store(const char *path)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err = {0};
-    assert_ok(tensor_store_open(path, &store, &err), &err);
+    assert_ok(ptxgen_files_open(path, &store, &err), &err);
     return store;
 }
 
@@ -35,9 +35,9 @@ static void assert_contains(const char *text, const char *part)
 
 static void expect_refusal(const char *path, ptxgen_status status, const char *rule)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err = {0};
-    assert_int_equal(tensor_store_open(path, &store, &err), status);
+    assert_int_equal(ptxgen_files_open(path, &store, &err), status);
     assert_null(store);
     assert_contains(err.message, path);
     assert_contains(err.message, rule);
@@ -58,23 +58,23 @@ static void store_reads_the_golden_gguf(void **state)
     (void)state;
     static const struct {
         const char *name;
-        enum tensor_dtype dtype;
+        ptxgen_dtype dtype;
         unsigned ndim;
         uint64_t shape[2];
     } expected[] = {
-        {"blk.0.attn_q.weight", TENSOR_Q4_K, 2, {96, 1024}},
-        {"blk.0.attn_norm.weight", TENSOR_F32, 1, {1024, 0}},
-        {"input", TENSOR_F32, 1, {1024, 0}},
-        {"expected.dequantized", TENSOR_F32, 2, {96, 1024}},
-        {"expected.output", TENSOR_F32, 1, {96, 0}},
+        {"blk.0.attn_q.weight", PTXGEN_DTYPE_Q4_K, 2, {96, 1024}},
+        {"blk.0.attn_norm.weight", PTXGEN_DTYPE_F32, 1, {1024, 0}},
+        {"input", PTXGEN_DTYPE_F32, 1, {1024, 0}},
+        {"expected.dequantized", PTXGEN_DTYPE_F32, 2, {96, 1024}},
+        {"expected.output", PTXGEN_DTYPE_F32, 1, {96, 0}},
     };
-    struct tensor_store *store = expect_store(golden("q4k.gguf"));
-    const struct gguf_file *file = tensor_store_gguf(store);
+    ptxgen_files *store = expect_store(golden("q4k.gguf"));
+    const ptxgen_gguf *file = ptxgen_files_gguf(store);
     assert_non_null(file);
-    assert_null(tensor_store_safetensors(store));
-    assert_int_equal(tensor_store_tensors(store)->count, sizeof expected / sizeof *expected);
+    assert_null(ptxgen_files_safetensors(store));
+    assert_int_equal(ptxgen_files_tensors(store)->count, sizeof expected / sizeof *expected);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const struct named_tensor *t = &tensor_store_tensors(store)->items[i];
+        const ptxgen_tensor *t = &ptxgen_files_tensors(store)->items[i];
         assert_string_equal(t->name, expected[i].name);
         assert_int_equal(t->dtype, expected[i].dtype);
         assert_int_equal(t->ndim, expected[i].ndim);
@@ -82,23 +82,25 @@ static void store_reads_the_golden_gguf(void **state)
             assert_int_equal(t->shape[d], expected[i].shape[d]);
     }
 
-    struct gguf_string string;
+    ptxgen_gguf_string string;
     uint32_t u32;
     float f32;
-    assert_int_equal(gguf_version(file), 3);
-    assert_int_equal(gguf_alignment(file), 32);
-    assert_int_equal(gguf_get_string(file, "general.architecture", &string, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_version(file), 3);
+    assert_int_equal(ptxgen_gguf_alignment(file), 32);
+    assert_int_equal(ptxgen_gguf_get_string(file, "general.architecture", &string, NULL),
+                     PTXGEN_OK);
     assert_int_equal(string.length, 5);
     assert_memory_equal(string.bytes, "llama", 5);
-    assert_int_equal(gguf_get_u32(file, "llama.embedding_length", &u32, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_gguf_get_u32(file, "llama.embedding_length", &u32, NULL), PTXGEN_OK);
     assert_int_equal(u32, 1024);
-    assert_int_equal(gguf_get_f32(file, "llama.attention.layer_norm_rms_epsilon", &f32, NULL),
-                     PTXGEN_OK);
+    assert_int_equal(
+        ptxgen_gguf_get_f32(file, "llama.attention.layer_norm_rms_epsilon", &f32, NULL), PTXGEN_OK);
     assert_true(f32 == 1e-6f);
-    struct gguf_array tokens;
-    assert_int_equal(gguf_get_array(file, "tokenizer.ggml.tokens", &tokens, NULL), PTXGEN_OK);
+    ptxgen_gguf_array tokens;
+    assert_int_equal(ptxgen_gguf_get_array(file, "tokenizer.ggml.tokens", &tokens, NULL),
+                     PTXGEN_OK);
     assert_int_equal(tokens.count, 3);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void store_reads_the_golden_safetensors(void **state)
@@ -107,47 +109,47 @@ static void store_reads_the_golden_safetensors(void **state)
     static const struct {
         const char *file, *tensor;
         size_t count;
-        enum tensor_dtype dtype;
+        ptxgen_dtype dtype;
         uint64_t rows, columns;
         const char *group_size; /* in the metadata, or NULL */
     } expected[] = {
-        {"marlin_g128.safetensors", "marlin.B", 10, TENSOR_I32, 16, 1024, "128"},
-        {"marlin_channel.safetensors", "gptq.scales", 10, TENSOR_F16, 1, 256, "-1"},
-        {"sparse24_torch.safetensors", "bf16.meta_cutlass", 9, TENSOR_I16, 64, 8, NULL},
-        {"w8a8.safetensors", "weight", 4, TENSOR_I8, 40, 96, NULL},
+        {"marlin_g128.safetensors", "marlin.B", 10, PTXGEN_DTYPE_I32, 16, 1024, "128"},
+        {"marlin_channel.safetensors", "gptq.scales", 10, PTXGEN_DTYPE_F16, 1, 256, "-1"},
+        {"sparse24_torch.safetensors", "bf16.meta_cutlass", 9, PTXGEN_DTYPE_I16, 64, 8, NULL},
+        {"w8a8.safetensors", "weight", 4, PTXGEN_DTYPE_I8, 40, 96, NULL},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        struct tensor_store *store = expect_store(golden(expected[i].file));
-        const struct safetensors_file *file = tensor_store_safetensors(store);
-        const struct named_tensor *t;
+        ptxgen_files *store = expect_store(golden(expected[i].file));
+        const ptxgen_safetensors *file = ptxgen_files_safetensors(store);
+        const ptxgen_tensor *t;
         assert_non_null(file);
-        assert_null(tensor_store_gguf(store));
-        assert_int_equal(tensor_store_tensors(store)->count, expected[i].count);
-        assert_int_equal(tensor_store_require(store, expected[i].tensor, &t, NULL), PTXGEN_OK);
+        assert_null(ptxgen_files_gguf(store));
+        assert_int_equal(ptxgen_files_tensors(store)->count, expected[i].count);
+        assert_int_equal(ptxgen_files_require(store, expected[i].tensor, &t, NULL), PTXGEN_OK);
         assert_int_equal(t->dtype, expected[i].dtype);
         assert_int_equal(t->ndim, 2);
         assert_int_equal(t->shape[0], expected[i].rows);
         assert_int_equal(t->shape[1], expected[i].columns);
-        const char *group_size = safetensors_metadata(file, "group_size");
+        const char *group_size = ptxgen_safetensors_metadata(file, "group_size");
         if (expected[i].group_size)
             assert_string_equal(group_size, expected[i].group_size);
         else
             assert_null(group_size);
-        tensor_store_close(store);
+        ptxgen_files_close(store);
     }
 }
 
 static void store_names_the_missing_tensor_and_the_file(void **state)
 {
     (void)state;
-    struct tensor_store *store = expect_store(golden("q4k.gguf"));
-    const struct named_tensor *t;
+    ptxgen_files *store = expect_store(golden("q4k.gguf"));
+    const ptxgen_tensor *t;
     ptxgen_error err;
-    assert_int_equal(tensor_store_require(store, "blk.1.attn_q.weight", &t, &err),
+    assert_int_equal(ptxgen_files_require(store, "blk.1.attn_q.weight", &t, &err),
                      PTXGEN_ERROR_NOT_FOUND);
     assert_contains(err.message, "q4k.gguf");
     assert_contains(err.message, "\"blk.1.attn_q.weight\"");
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void store_refuses_paths_that_are_not_files(void **state)

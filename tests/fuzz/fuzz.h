@@ -3,8 +3,8 @@
 #ifndef PTXGEN_TESTS_FUZZ_H
 #define PTXGEN_TESTS_FUZZ_H
 
-#include "src/cli/printable.h"
-#include "src/cli/tensor_view.h"
+#include "src/files/printable.h"
+#include "src/files/tensor_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,13 @@ static inline void fuzz_check_outcome(ptxgen_status status, const ptxgen_error *
         abort();
 }
 
-static inline void fuzz_read_tensors(const struct tensor_list *tensors, const uint8_t *file,
+static inline void fuzz_read_tensors(const ptxgen_tensor_list *tensors, const uint8_t *file,
                                      size_t size)
 {
     for (size_t i = 0; i < tensors->count; i++) {
-        const struct named_tensor *t = &tensors->items[i];
+        const ptxgen_tensor *t = &tensors->items[i];
         const uint8_t *data = t->data;
-        if (tensor_list_find(tensors, t->name) != t || t->ndim > TENSOR_MAX_DIMS)
+        if (ptxgen_tensor_list_find(tensors, t->name) != t || t->ndim > PTXGEN_TENSOR_MAX_DIMS)
             abort();
         if (data < file || data > file + size || t->bytes > (size_t)(file + size - data))
             abort();

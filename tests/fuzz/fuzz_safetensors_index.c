@@ -2,7 +2,7 @@
 /* Any bytes through the reader of a safetensors index; no file of it leads out of its folder. */
 #include "fuzz.h"
 
-#include "src/cli/safetensors_index.h"
+#include "src/files/safetensors_index.h"
 
 static void check_file(const char *name)
 {

@@ -2,7 +2,7 @@
 /* Runs every file of a corpus folder through a fuzz target, without libFuzzer. */
 #include "fuzz.h"
 
-#include "src/cli/mapped_file.h"
+#include "src/files/mapped_file.h"
 
 #include <dirent.h>
 #include <stdio.h>

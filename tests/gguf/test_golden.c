@@ -3,7 +3,7 @@
  * Decoding and quantising against ggml's own results, bit for bit: tests/golden/gguf_types.gguf,
  * which make_golden.py makes, and q4k.gguf.
  */
-#include "src/cli/tensor_store.h"
+#include <ptxgen/gguf.h>
 #include "tests/status.h"
 
 #include <ptxgen/gguf_types.h>
@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct tensor_store *open_golden(const char *path)
+static ptxgen_files *open_golden(const char *path)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err;
-    assert_ok(tensor_store_open(path, &store, &err), &err);
+    assert_ok(ptxgen_files_open(path, &store, &err), &err);
     return store;
 }
 
-static const struct named_tensor *tensor_of(struct tensor_store *store, const char *name)
+static const ptxgen_tensor *tensor_of(ptxgen_files *store, const char *name)
 {
-    const struct named_tensor *tensor;
+    const ptxgen_tensor *tensor;
     ptxgen_error err;
-    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
+    assert_ok(ptxgen_files_require(store, name, &tensor, &err), &err);
     return tensor;
 }
 
@@ -36,10 +36,10 @@ static void *copy_of(const void *data, size_t bytes)
     return memcpy(copy, data, bytes);
 }
 
-static void check_decoding(struct tensor_store *store, const char *weights, const char *decoded)
+static void check_decoding(ptxgen_files *store, const char *weights, const char *decoded)
 {
-    const struct named_tensor *w = tensor_of(store, weights), *wanted = tensor_of(store, decoded);
-    uint32_t type = (uint32_t)tensor_dtype_info(w->dtype)->ggml_type;
+    const ptxgen_tensor *w = tensor_of(store, weights), *wanted = tensor_of(store, decoded);
+    uint32_t type = (uint32_t)ptxgen_dtype_find(w->dtype)->ggml_type;
     size_t rows = w->shape[0], k = w->shape[1], bytes;
     ptxgen_error err;
     assert_ok(ptxgen_gguf_row_bytes(type, k, &bytes, &err), &err);
@@ -61,7 +61,7 @@ static void check_decoding(struct tensor_store *store, const char *weights, cons
 static void every_type_of_blocks_decodes_to_ggmls_floats(void **state)
 {
     (void)state;
-    struct tensor_store *store = open_golden(GOLDEN_DIR "/gguf_types.gguf");
+    ptxgen_files *store = open_golden(GOLDEN_DIR "/gguf_types.gguf");
     unsigned types = 0;
     const ptxgen_gguf_type_info *t;
     for (size_t i = 0; (t = ptxgen_gguf_type_at(i)) != NULL; i++) {
@@ -74,20 +74,20 @@ static void every_type_of_blocks_decodes_to_ggmls_floats(void **state)
         types++;
     }
     assert_int_equal(types, 13);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void a_matrix_that_ggml_quantised_decodes_to_ggmls_floats(void **state)
 {
     (void)state;
-    struct tensor_store *store = open_golden(GOLDEN_DIR "/q4k.gguf");
+    ptxgen_files *store = open_golden(GOLDEN_DIR "/q4k.gguf");
     check_decoding(store, "blk.0.attn_q.weight", "expected.dequantized");
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* Behind each row there is a byte that must stay. */
 static void check_quantising(const ptxgen_gguf_type_info *t, const float *source, size_t k,
-                             const struct named_tensor *wanted)
+                             const ptxgen_tensor *wanted)
 {
     enum { MARK = 0x5A };
     size_t bytes, rows = wanted->shape[0];
@@ -112,8 +112,8 @@ static void check_quantising(const ptxgen_gguf_type_info *t, const float *source
 static void every_quantiser_gives_ggmls_bytes(void **state)
 {
     (void)state;
-    struct tensor_store *store = open_golden(GOLDEN_DIR "/gguf_types.gguf");
-    const struct named_tensor *source = tensor_of(store, "source");
+    ptxgen_files *store = open_golden(GOLDEN_DIR "/gguf_types.gguf");
+    const ptxgen_tensor *source = tensor_of(store, "source");
     float *weights = copy_of(source->data, source->bytes);
     unsigned types = 0;
     const ptxgen_gguf_type_info *t;
@@ -127,16 +127,16 @@ static void every_quantiser_gives_ggmls_bytes(void **state)
     }
     assert_int_equal(types, 11);
     free(weights);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
-/* The table of the command's readers has the same types, and more that are not decoded. */
+/* The table of files.h has the same types, and more that are not decoded. */
 static void numbers_and_sizes_are_those_of_the_readers_of_files(void **state)
 {
     (void)state;
     unsigned found = 0;
-    for (int i = 0; i < TENSOR_DTYPE_COUNT; i++) {
-        const struct tensor_dtype_info *own = tensor_dtype_info((enum tensor_dtype)i);
+    const ptxgen_dtype_info *own;
+    for (int i = 0; (own = ptxgen_dtype_find((ptxgen_dtype)i)) != NULL; i++) {
         const ptxgen_gguf_type_info *t =
             own->ggml_type < 0 ? NULL : ptxgen_gguf_type_find((uint32_t)own->ggml_type);
         if (!t)

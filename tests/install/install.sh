@@ -17,7 +17,7 @@ lib=$root$prefix/$libdir
 headers=$root$prefix/include/ptxgen
 strict=(-Wall -Wextra -pedantic -Werror)
 mkdir "$root/outside"
-cp "$sources"/tests/install/{consumer,reopen}.c "$sources"/examples/*.{c,cpp,py,rs} "$root/outside"
+cp "$sources"/tests/install/{consumer,files,reopen}.c "$sources"/examples/*.{c,cpp,py,rs} "$root/outside"
 cd "$root/outside" || exit 1
 log=$root/log
 claims=0
@@ -37,8 +37,8 @@ claim() { # claim SENTENCE COMMAND…: holds when the command succeeds
 
 everything_is_there() {
     local file
-    for file in "$headers"/{status,ptx,instr,kernel,driver,rmsnorm_q4k}.h "$lib"/libptxgen.{a,so} \
-        "$lib"/pkgconfig/ptxgen.pc "$lib"/cmake/ptxgen/ptxgenConfig{,Version}.cmake; do
+    for file in "$headers"/{status,ptx,instr,kernel,driver,rmsnorm_q4k,files,gguf}.h \
+        "$lib"/libptxgen{,-files}.{a,so} "$lib"/pkgconfig/ptxgen{,-files}.pc "$lib"/cmake/ptxgen/ptxgenConfig{,Version}.cmake; do
         [ -e "$file" ] || { echo "missing: ${file#"$root"}"; return 1; }
     done
 }
@@ -79,20 +79,49 @@ needs_only_libc() {
         grep -vE '\[(libc|libm|libdl|libpthread|ld-linux.*)\.so\.[0-9]+\]'
 }
 
-exports_are_prefixed() {
-    ! nm -D --defined-only "$lib/libptxgen.so" | awk '{ print $3 }' | grep -vE '^(ptx|ptxgen)_'
+files_need_only_libc() {
+    ! readelf -d "$lib/libptxgen-files.so" | grep NEEDED | grep -vE '\[libc\.so\.[0-9]+\]'
 }
 
-exports_match() {
-    nm -D --defined-only "$lib/libptxgen.so" | awk '{ print $3 }' | LC_ALL=C sort >exports
-    diff -u "$sources/tests/install/ptxgen.symbols" exports && return
+exports_are_prefixed() { # exports_are_prefixed LIBRARY
+    ! nm -D --defined-only "$lib/lib$1.so" | awk '{ print $3 }' | grep -vE '^(ptx|ptxgen)_'
+}
+
+exports_match() { # exports_match LIBRARY
+    nm -D --defined-only "$lib/lib$1.so" | awk '{ print $3 }' | LC_ALL=C sort >exports
+    diff -u "$sources/tests/install/$1.symbols" exports && return
     echo "If the change is meant: ninja update-symbols"
     return 1
 }
 
-static_library_defines_only_ptx_and_ptxgen_names() {
-    ! nm -g --defined-only "$lib/libptxgen.a" | awk 'NF == 3 { print $3 }' |
-        grep -vE '^(ptx|ptxgen)_'
+static_library_defines_only_ptx_and_ptxgen_names() { # LIBRARY
+    ! nm -g --defined-only "$lib/lib$1.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(ptx|ptxgen)_'
+}
+
+static_files_define_what_the_list_says() {
+    nm -g --defined-only "$lib/libptxgen-files.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort >exports
+    diff -u "$sources/tests/install/ptxgen-files.symbols" exports
+}
+
+reads_the_golden_file() { # reads_the_golden_file PROGRAM
+    LD_LIBRARY_PATH=$lib "./$1" "$sources/tests/golden/q4k.gguf" >out && cat out &&
+        grep -qx 'blk.0.attn_q.weight Q4_K 96 1024' out && grep -qx 'llama.embedding_length 1024' out
+}
+
+files_program_works() { # files_program_works OUTPUT PKG-CONFIG-OPTIONS COMPILER…
+    local output=$1 options=$2
+    shift 2
+    # shellcheck disable=SC2046,SC2086 # pkg-config prints and takes words
+    "$@" "${strict[@]}" -o "$output" $(pkg-config --cflags ptxgen-files) \
+        $(pkg-config --libs $options ptxgen-files) && reads_the_golden_file "$output" &&
+        ! readelf -d "$output" | grep 'NEEDED.*libptxgen\.so'
+}
+
+program_of_both_libraries_works() {
+    # shellcheck disable=SC2046 # pkg-config prints words
+    "${cc[@]}" -std=c11 "${strict[@]}" -DBOTH -o both files.c \
+        $(pkg-config --cflags --libs --static ptxgen-files ptxgen) && reads_the_golden_file both &&
+        ! readelf -d both | grep 'NEEDED.*libptxgen'
 }
 
 # Code and data of the objects that the library is made of, those of the rooms of src/ given.
@@ -177,9 +206,19 @@ else
 fi
 claim shared_library_can_be_closed_and_opened_again reopens
 claim shared_library_needs_only_libc needs_only_libc
-claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
-claim shared_library_exports_what_the_list_says exports_match
-claim static_library_defines_only_ptx_and_ptxgen_names static_library_defines_only_ptx_and_ptxgen_names
+claim files_library_needs_only_libc files_need_only_libc
+for library in ptxgen ptxgen-files; do
+    claim "lib${library}_exports_only_ptx_and_ptxgen_names" exports_are_prefixed $library
+    claim "lib${library}_exports_what_the_list_says" exports_match $library
+    claim "static_lib${library}_defines_only_ptx_and_ptxgen_names" \
+        static_library_defines_only_ptx_and_ptxgen_names $library
+done
+claim static_files_library_defines_what_the_list_says static_files_define_what_the_list_says
+claim files_program_runs_on_the_shared_library files_program_works files_shared '' "${cc[@]}" -std=c11 files.c
+if [ "${cxx[*]}" != none ]; then
+    claim cpp_files_program_runs_on_the_shared_library \
+        files_program_works files_cpp '' "${cxx[@]}" -std=c++17 -x c++ files.c -x none
+fi
 if [ "$measure" = measure ]; then
     claim what_runs_on_a_gpu_is_at_most_750_kilobytes is_at_most 750000 'kernels|ptxgen|runtime'
     claim the_emulator_is_at_most_350_kilobytes is_at_most 350000 emulator
@@ -193,7 +232,9 @@ if command -v cmake >/dev/null; then
 else
     echo "ok $((claims += 1)) cmake_programs_run # SKIP no cmake here"
 fi
-rm "$lib"/libptxgen.so*
+rm "$lib"/libptxgen*.so*
+claim files_program_runs_on_the_static_library files_program_works files_static --static "${cc[@]}" -std=c11 files.c
+claim program_of_both_libraries_runs_on_the_static_ones program_of_both_libraries_works
 claim c_program_runs_on_the_static_library static_program_works static_c --static "${cc[@]}" -std=c11 consumer.c
 if [ "${cxx[*]}" != none ]; then
     claim cpp_program_runs_on_the_static_library \

@@ -22,7 +22,7 @@ struct mode {
 /* A tensor's name behind the layer's and its shape; a vector's second dimension is 0. */
 struct wanted_tensor {
     const char *suffix;
-    enum tensor_dtype dtype;
+    ptxgen_dtype dtype;
     uint64_t shape[2];
 };
 
@@ -33,29 +33,30 @@ struct wanted_tensor {
 static void list_wanted(int format, const struct mode *m, struct wanted_tensor list[WANTED])
 {
     const uint64_t g = m->group_size == PTXGEN_W4_PER_CHANNEL ? 1 : K / (uint64_t)m->group_size;
-    const enum tensor_dtype type = m->scale_type == PTXGEN_BF16 ? TENSOR_BF16 : TENSOR_F16;
-    const struct wanted_tensor gptq[] = {{"qweight", TENSOR_I32, {K / 8, N}},
+    const ptxgen_dtype type = m->scale_type == PTXGEN_BF16 ? PTXGEN_DTYPE_BF16 : PTXGEN_DTYPE_F16;
+    const struct wanted_tensor gptq[] = {{"qweight", PTXGEN_DTYPE_I32, {K / 8, N}},
                                          {"scales", type, {g, N}},
-                                         {"qzeros", TENSOR_I32, {g, N / 8}},
-                                         {"g_idx", TENSOR_I32, {K, 0}}};
-    const struct wanted_tensor awq[] = {{"qweight", TENSOR_I32, {K, N / 8}},
+                                         {"qzeros", PTXGEN_DTYPE_I32, {g, N / 8}},
+                                         {"g_idx", PTXGEN_DTYPE_I32, {K, 0}}};
+    const struct wanted_tensor awq[] = {{"qweight", PTXGEN_DTYPE_I32, {K, N / 8}},
                                         {"scales", type, {g, N}},
-                                        {"qzeros", TENSOR_I32, {g, N / 8}}};
+                                        {"qzeros", PTXGEN_DTYPE_I32, {g, N / 8}}};
     const struct wanted_tensor pack_quantized[] = {
-        {"weight_packed", TENSOR_I32, {N, K / 8}},
+        {"weight_packed", PTXGEN_DTYPE_I32, {N, K / 8}},
         {"weight_scale", type, {N, g}},
-        {m->zeros ? "weight_zero_point" : NULL, TENSOR_I32, {N / 8, g}},
-        {m->act_order ? "weight_g_idx" : NULL, TENSOR_I32, {K, 0}},
-        {"weight_shape", TENSOR_I64, {2, 0}}};
-    const struct wanted_tensor marlin[] = {{"B", TENSOR_I32, {K / 16, 2 * N}},
-                                           {"s", type, {g, N}},
-                                           {m->zeros ? "zeros" : NULL, TENSOR_I32, {g, N / 8}}};
+        {m->zeros ? "weight_zero_point" : NULL, PTXGEN_DTYPE_I32, {N / 8, g}},
+        {m->act_order ? "weight_g_idx" : NULL, PTXGEN_DTYPE_I32, {K, 0}},
+        {"weight_shape", PTXGEN_DTYPE_I64, {2, 0}}};
+    const struct wanted_tensor marlin[] = {
+        {"B", PTXGEN_DTYPE_I32, {K / 16, 2 * N}},
+        {"s", type, {g, N}},
+        {m->zeros ? "zeros" : NULL, PTXGEN_DTYPE_I32, {g, N / 8}}};
     const struct wanted_tensor packed[] = {
-        {"marlin_codes", TENSOR_U8, {K * N / 2, 0}},
+        {"marlin_codes", PTXGEN_DTYPE_U8, {K * N / 2, 0}},
         {"marlin_scales", type, {g * N, 0}},
-        {m->zeros ? "marlin_zeros" : NULL, TENSOR_U8, {g * N / 2, 0}},
-        {m->act_order ? "marlin_order" : NULL, TENSOR_I32, {K, 0}},
-        {"marlin_shape", TENSOR_I64, {3, 0}}};
+        {m->zeros ? "marlin_zeros" : NULL, PTXGEN_DTYPE_U8, {g * N / 2, 0}},
+        {m->act_order ? "marlin_order" : NULL, PTXGEN_DTYPE_I32, {K, 0}},
+        {"marlin_shape", PTXGEN_DTYPE_I64, {3, 0}}};
     static const size_t counts[] = {4, 4, 3, 5, 3, 5};
     const struct wanted_tensor *const tables[] = {gptq, gptq, awq, pack_quantized, marlin, packed};
     size_t count = 0;
@@ -90,18 +91,18 @@ static void write_layer(const char *path, const ptxgen_w4_checkpoint *c, const s
     struct safetensors_writer *writer;
     ptxgen_error err;
     char name[64];
-    struct named_tensor other = {.name = "other",
-                                 .dtype = TENSOR_U8,
-                                 .ndim = 1,
-                                 .shape = {OTHER_BYTES},
-                                 .bytes = OTHER_BYTES};
+    ptxgen_tensor other = {.name = "other",
+                           .dtype = PTXGEN_DTYPE_U8,
+                           .ndim = 1,
+                           .shape = {OTHER_BYTES},
+                           .bytes = OTHER_BYTES};
     list_wanted(c->format, m, list);
     assert_ok(safetensors_writer_open(path, true, &writer, &err), &err);
     for (int i = 0; list[i].suffix; i++) {
-        struct named_tensor t = {.name = name,
-                                 .dtype = list[i].dtype,
-                                 .ndim = list[i].shape[1] ? 2 : 1,
-                                 .shape = {list[i].shape[0], list[i].shape[1]}};
+        ptxgen_tensor t = {.name = name,
+                           .dtype = list[i].dtype,
+                           .ndim = list[i].shape[1] ? 2 : 1,
+                           .shape = {list[i].shape[0], list[i].shape[1]}};
         t.bytes = ptxgen_w4_tensor_bytes(tensor_of(c, list[i].suffix));
         snprintf(name, sizeof name, "up.%s", list[i].suffix);
         assert_ok(safetensors_writer_declare(writer, &t, &err), &err);
@@ -120,16 +121,16 @@ static void write_layer(const char *path, const ptxgen_w4_checkpoint *c, const s
 static void assert_has(const char *path, int format, const struct mode *m)
 {
     struct wanted_tensor list[WANTED];
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err;
     size_t count = 0;
     list_wanted(format, m, list);
-    assert_ok(tensor_store_open_as(TENSOR_SAFETENSORS, path, &store, &err), &err);
-    const struct tensor_list *tensors = tensor_store_tensors(store);
+    assert_ok(ptxgen_files_open_as(PTXGEN_FILES_SAFETENSORS, path, &store, &err), &err);
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(store);
     for (; list[count].suffix; count++) {
         char name[64];
         snprintf(name, sizeof name, "up.%s", list[count].suffix);
-        const struct named_tensor *t = tensor_list_find(tensors, name);
+        const ptxgen_tensor *t = ptxgen_tensor_list_find(tensors, name);
         if (!t)
             fail_msg("%s as %s has no %s", m->zeros ? "asymmetric" : "symmetric",
                      marlin_layers.forms[format], name);
@@ -141,20 +142,20 @@ static void assert_has(const char *path, int format, const struct mode *m)
             assert_int_equal(t->shape[1], list[count].shape[1]);
     }
     assert_int_equal(tensors->count, count + 1);
-    const struct named_tensor *other = tensor_list_find(tensors, "other");
+    const ptxgen_tensor *other = ptxgen_tensor_list_find(tensors, "other");
     assert_non_null(other);
     assert_memory_equal(other->data, "abc", OTHER_BYTES);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void assert_same_tensors(const char *x, const char *y)
 {
-    struct tensor_store *stores[2];
+    ptxgen_files *stores[2];
     ptxgen_error err;
-    assert_ok(tensor_store_open(x, &stores[0], &err), &err);
-    assert_ok(tensor_store_open(y, &stores[1], &err), &err);
-    const struct tensor_list *a = tensor_store_tensors(stores[0]);
-    const struct tensor_list *b = tensor_store_tensors(stores[1]);
+    assert_ok(ptxgen_files_open(x, &stores[0], &err), &err);
+    assert_ok(ptxgen_files_open(y, &stores[1], &err), &err);
+    const ptxgen_tensor_list *a = ptxgen_files_tensors(stores[0]);
+    const ptxgen_tensor_list *b = ptxgen_files_tensors(stores[1]);
     assert_int_equal(a->count, b->count);
     for (size_t i = 0; i < a->count; i++) {
         assert_string_equal(a->items[i].name, b->items[i].name);
@@ -162,8 +163,8 @@ static void assert_same_tensors(const char *x, const char *y)
         if (memcmp(a->items[i].data, b->items[i].data, a->items[i].bytes) != 0)
             fail_msg("%s has not come back to the same bits", a->items[i].name);
     }
-    tensor_store_close(stores[0]);
-    tensor_store_close(stores[1]);
+    ptxgen_files_close(stores[0]);
+    ptxgen_files_close(stores[1]);
 }
 
 static ptxgen_status convert_as(const char *from, int from_format, const char *to, int format,

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that the original packer wrote: codes, GPTQ's tensors, Marlin's, an input, a product. */
 #include "support.h"
-#include "src/cli/tensor_store.h"
+#include <ptxgen/files.h>
 #include "src/kernels/marlin/reference.h"
 
-static struct tensor_store *open_golden(void **state)
+static ptxgen_files *open_golden(void **state)
 {
     ptxgen_error err;
-    struct tensor_store *store;
-    assert_ok(tensor_store_open(*state, &store, &err), &err);
+    ptxgen_files *store;
+    assert_ok(ptxgen_files_open(*state, &store, &err), &err);
     return store;
 }
 
-static const struct named_tensor *named(struct tensor_store *store, const char *name)
+static const ptxgen_tensor *named(ptxgen_files *store, const char *name)
 {
     ptxgen_error err;
-    const struct named_tensor *tensor;
-    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
+    const ptxgen_tensor *tensor;
+    assert_ok(ptxgen_files_require(store, name, &tensor, &err), &err);
     return tensor;
 }
 
 /* A copy that a checkpoint's tensor may own. */
-static ptxgen_w4_tensor copied(struct tensor_store *store, const char *name, ptxgen_w4_dtype dtype)
+static ptxgen_w4_tensor copied(ptxgen_files *store, const char *name, ptxgen_w4_dtype dtype)
 {
-    const struct named_tensor *from = named(store, name);
+    const ptxgen_tensor *from = named(store, name);
     ptxgen_w4_tensor t = {.dtype = dtype,
                           .shape = {from->shape[0], from->ndim > 1 ? from->shape[1] : 1}};
     assert_int_equal(ptxgen_w4_tensor_bytes(&t), from->bytes);
@@ -32,7 +32,7 @@ static ptxgen_w4_tensor copied(struct tensor_store *store, const char *name, ptx
     return t;
 }
 
-static ptxgen_w4_checkpoint golden_gptq(struct tensor_store *store)
+static ptxgen_w4_checkpoint golden_gptq(ptxgen_files *store)
 {
     return (ptxgen_w4_checkpoint){
         .format = PTXGEN_W4_GPTQ_V1,
@@ -43,7 +43,7 @@ static ptxgen_w4_checkpoint golden_gptq(struct tensor_store *store)
     };
 }
 
-static ptxgen_w4_checkpoint golden_marlin(struct tensor_store *store)
+static ptxgen_w4_checkpoint golden_marlin(ptxgen_files *store)
 {
     return (ptxgen_w4_checkpoint){
         .format = PTXGEN_W4_MARLIN,
@@ -53,9 +53,9 @@ static ptxgen_w4_checkpoint golden_marlin(struct tensor_store *store)
 }
 
 /* The file's codes and scales. */
-static ptxgen_w4_matrix golden_matrix(struct tensor_store *store)
+static ptxgen_w4_matrix golden_matrix(ptxgen_files *store)
 {
-    const struct named_tensor *codes = named(store, "codes"), *scales = named(store, "scales");
+    const ptxgen_tensor *codes = named(store, "codes"), *scales = named(store, "scales");
     ptrdiff_t group_size = (ptrdiff_t)(codes->shape[0] / scales->shape[0]);
     ptxgen_w4_matrix m =
         matrix_allocate(codes->shape[0], codes->shape[1], group_size, PTXGEN_F16, false, false);
@@ -66,7 +66,7 @@ static ptxgen_w4_matrix golden_matrix(struct tensor_store *store)
 
 static void marlin_packs_codes_to_the_original_packers_bits(void **state)
 {
-    struct tensor_store *store = open_golden(state);
+    ptxgen_files *store = open_golden(state);
     ptxgen_w4_matrix m = golden_matrix(store);
     ptxgen_w4_checkpoint expected = golden_marlin(store), c = checkpoint_of(&m, PTXGEN_W4_MARLIN);
     assert_same_tensor(&c.weights, &expected.weights);
@@ -74,13 +74,13 @@ static void marlin_packs_codes_to_the_original_packers_bits(void **state)
     checkpoint_free(&c);
     checkpoint_free(&expected);
     matrix_free(&m);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void marlin_repacks_gptq_to_the_original_packers_bits(void **state)
 {
     ptxgen_error err;
-    struct tensor_store *store = open_golden(state);
+    ptxgen_files *store = open_golden(state);
     ptxgen_w4_checkpoint gptq = golden_gptq(store), expected = golden_marlin(store);
     ptxgen_w4_info info;
     assert_ok(ptxgen_w4_describe(&gptq, &info, &err), &err);
@@ -93,7 +93,7 @@ static void marlin_repacks_gptq_to_the_original_packers_bits(void **state)
     checkpoint_free(&c);
     checkpoint_free(&expected);
     checkpoint_free(&gptq);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void expect_unpacks(const ptxgen_w4_checkpoint *c, const ptxgen_w4_matrix *expected)
@@ -108,7 +108,7 @@ static void expect_unpacks(const ptxgen_w4_checkpoint *c, const ptxgen_w4_matrix
 
 static void gptq_and_marlin_unpack_to_the_original_codes(void **state)
 {
-    struct tensor_store *store = open_golden(state);
+    ptxgen_files *store = open_golden(state);
     ptxgen_w4_matrix expected = golden_matrix(store);
     ptxgen_w4_checkpoint gptq = golden_gptq(store), marlin = golden_marlin(store);
     expect_unpacks(&gptq, &expected);
@@ -116,12 +116,12 @@ static void gptq_and_marlin_unpack_to_the_original_codes(void **state)
     checkpoint_free(&gptq);
     checkpoint_free(&marlin);
     matrix_free(&expected);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void gptq_v1_packs_codes_to_the_original_tensors(void **state)
 {
-    struct tensor_store *store = open_golden(state);
+    ptxgen_files *store = open_golden(state);
     ptxgen_w4_matrix m = golden_matrix(store);
     ptxgen_w4_checkpoint expected = golden_gptq(store), c = checkpoint_of(&m, PTXGEN_W4_GPTQ_V1);
     assert_same_tensor(&c.weights, &expected.weights);
@@ -131,15 +131,15 @@ static void gptq_v1_packs_codes_to_the_original_tensors(void **state)
     checkpoint_free(&c);
     checkpoint_free(&expected);
     matrix_free(&m);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* The file's product was computed in f64 and stored as f32. */
 static void marlin_reference_gives_the_original_product(void **state)
 {
     ptxgen_error err;
-    struct tensor_store *store = open_golden(state);
-    const struct named_tensor *x = named(store, "A"), *golden = named(store, "C");
+    ptxgen_files *store = open_golden(state);
+    const ptxgen_tensor *x = named(store, "A"), *golden = named(store, "C");
     ptxgen_w4_matrix w = golden_matrix(store);
     struct marlin_problem p = {.m = x->shape[0],
                                .w = &w,
@@ -158,7 +158,7 @@ static void marlin_reference_gives_the_original_product(void **state)
     free(y);
     free(bound);
     matrix_free(&w);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 int main(void)

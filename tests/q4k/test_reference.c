@@ -152,16 +152,16 @@ static int count_rejected(struct test_case *c, struct kernel_style style, double
 static void golden_output_agrees_to_the_last_bits(void **state)
 {
     (void)state;
-    struct tensor_store *store = golden_open();
-    const struct named_tensor *w = golden_tensor(store, "blk.0.attn_q.weight");
+    ptxgen_files *store = golden_open();
+    const ptxgen_tensor *w = golden_tensor(store, "blk.0.attn_q.weight");
     float *gamma = golden_floats(store, "blk.0.attn_norm.weight");
     float *x = golden_floats(store, "input");
     float *expected = golden_floats(store, "expected.output");
     size_t n = w->shape[0], k = w->shape[1];
     struct rmsnorm_q4k_problem p = {
         .m = 1, .k = k, .n = n, .x = x, .x_stride = k, .gamma = gamma, .w = w->data};
-    assert_int_equal(gguf_get_f32(tensor_store_gguf(store),
-                                  "llama.attention.layer_norm_rms_epsilon", &p.eps, NULL),
+    assert_int_equal(ptxgen_gguf_get_f32(ptxgen_files_gguf(store),
+                                         "llama.attention.layer_norm_rms_epsilon", &p.eps, NULL),
                      PTXGEN_OK);
     double *y = calloc(n, sizeof *y), *bound = calloc(n, sizeof *bound);
     assert_int_equal(rmsnorm_q4k_reference(&p, &(struct rmsnorm_q4k_results){y, bound, NULL}, NULL),
@@ -173,7 +173,7 @@ static void golden_output_agrees_to_the_last_bits(void **state)
     free(gamma);
     free(x);
     free(expected);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* Written from the formula alone, in long double, over the public decoder. */

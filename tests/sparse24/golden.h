@@ -3,7 +3,7 @@
 #ifndef PTXGEN_TESTS_SPARSE24_GOLDEN_H
 #define PTXGEN_TESTS_SPARSE24_GOLDEN_H
 
-#include "src/cli/tensor_store.h"
+#include <ptxgen/files.h>
 #include "tests/status.h"
 
 #include <ptxgen/sparse24_formats.h>
@@ -27,31 +27,31 @@ static const struct {
 
 enum { GOLDEN_WEIGHTS = sizeof golden_types / sizeof *golden_types };
 
-static inline struct tensor_store *golden_open(void)
+static inline ptxgen_files *golden_open(void)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err;
-    assert_ok(tensor_store_open(GOLDEN_DIR "/sparse24_torch.safetensors", &store, &err), &err);
+    assert_ok(ptxgen_files_open(GOLDEN_DIR "/sparse24_torch.safetensors", &store, &err), &err);
     return store;
 }
 
-static inline const struct named_tensor *golden_tensor(struct tensor_store *store, const char *type,
-                                                       const char *part)
+static inline const ptxgen_tensor *golden_tensor(ptxgen_files *store, const char *type,
+                                                 const char *part)
 {
     char name[32];
     snprintf(name, sizeof name, "%s.%s", type, part);
-    const struct named_tensor *tensor;
+    const ptxgen_tensor *tensor;
     ptxgen_error err;
-    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
+    assert_ok(ptxgen_files_require(store, name, &tensor, &err), &err);
     return tensor;
 }
 
-static inline struct golden_weight golden_weight(struct tensor_store *store, int index)
+static inline struct golden_weight golden_weight(ptxgen_files *store, int index)
 {
     const char *name = golden_types[index].name;
-    const struct named_tensor *dense = golden_tensor(store, name, "dense");
-    const struct named_tensor *values = golden_tensor(store, name, "sparse");
-    const struct named_tensor *cutlass = golden_tensor(store, name, "meta_cutlass");
+    const ptxgen_tensor *dense = golden_tensor(store, name, "dense");
+    const ptxgen_tensor *values = golden_tensor(store, name, "sparse");
+    const ptxgen_tensor *cutlass = golden_tensor(store, name, "meta_cutlass");
     return (struct golden_weight){name,
                                   {golden_types[index].type, dense->shape[0], dense->shape[1]},
                                   {dense->data, dense->bytes},

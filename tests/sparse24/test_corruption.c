@@ -80,7 +80,7 @@ static void ten_thousand_corruptions_are_refused_or_harmless(void **state)
 {
     (void)state;
     struct random r = {24};
-    struct tensor_store *store = golden_open();
+    ptxgen_files *store = golden_open();
     unsigned harmless = 0;
     for (int i = 0; i < CORRUPTIONS; i++) {
         struct golden_weight w = golden_weight(store, i % GOLDEN_WEIGHTS);
@@ -94,7 +94,7 @@ static void ten_thousand_corruptions_are_refused_or_harmless(void **state)
         free(metadata.data);
     }
     assert_in_range(harmless, 100, CORRUPTIONS - 5000); /* both outcomes were met */
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* A tensor of another shape: one row, one column group or one byte more or less. */
@@ -102,7 +102,7 @@ static void an_array_of_another_size_is_refused_before_it_is_read(void **state)
 {
     (void)state;
     ptxgen_error err;
-    struct tensor_store *store = golden_open();
+    ptxgen_files *store = golden_open();
     struct golden_weight w = golden_weight(store, 0);
     ptxgen_span dense = span_of(w.dense.bytes), values = span_of(w.values.bytes);
     for (int form = 0; form <= PTXGEN_SPARSE24_CUTLASS; form++) {
@@ -136,7 +136,7 @@ static void an_array_of_another_size_is_refused_before_it_is_read(void **state)
     }
     free(dense.data);
     free(values.data);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 static void refuses_with(ptxgen_sparse24_shape shape, ptxgen_sparse24_form form,
@@ -248,7 +248,7 @@ static void a_span_of_another_size_is_named(void **state)
         {pack, METADATA, "byte metadata"},
         {pack, PACKED, "packed"},
     };
-    struct tensor_store *store = golden_open();
+    ptxgen_files *store = golden_open();
     const struct golden_weight w = golden_weight(store, 0);
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -270,7 +270,7 @@ static void a_span_of_another_size_is_named(void **state)
         for (int f = 0; f < SPANS; f++)
             free(s.spans[f].data);
     }
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 int main(void)

@@ -9,12 +9,12 @@ typedef void claim(const struct golden_weight *w);
 
 static void for_each_type(claim *check)
 {
-    struct tensor_store *store = golden_open();
+    ptxgen_files *store = golden_open();
     for (int i = 0; i < GOLDEN_WEIGHTS; i++) {
         struct golden_weight w = golden_weight(store, i);
         check(&w);
     }
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* ---- compress ---- */

@@ -140,7 +140,7 @@ static void weights_of_every_size_come_back_bit_for_bit(void **state)
 static void pytorchs_weights_come_back(void **state)
 {
     (void)state;
-    struct tensor_store *store = golden_open();
+    ptxgen_files *store = golden_open();
     for (int i = 0; i < 2; i++) {
         struct golden_weight w = golden_weight(store, i);
         struct bench b;
@@ -153,7 +153,7 @@ static void pytorchs_weights_come_back(void **state)
                         ptxgen_element_load((ptxgen_element)w.shape.type, w.dense.data, e));
         stop(&b);
     }
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* A copy of the packed weight that nobody validated: other groups are as they were. */

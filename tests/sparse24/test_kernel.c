@@ -94,7 +94,7 @@ static void scales_of_s8_at_the_ends_of_f32_give_the_references_numbers(void **s
 static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
 {
     (void)state;
-    struct tensor_store *store = golden_open();
+    ptxgen_files *store = golden_open();
     struct device device = open_device("cpu:sm_90");
     for (int i = 0; i < 2; i++) {
         struct golden_weight w = golden_weight(store, i);
@@ -120,7 +120,7 @@ static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
         problem_release(&p);
     }
     device_close(&device);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* ---- edges ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference on tests/golden/w8a8.safetensors: a zero row, an outlier row, a denormal row. */
 #include "support.h"
-#include "src/cli/tensor_store.h"
+#include <ptxgen/files.h>
 
 enum { M = 6, N = 40, K = 96 };
 
@@ -10,25 +10,25 @@ struct golden {
     int8_t weight[N * K];
 };
 
-static void read_tensor(const struct tensor_store *store, const char *name, void *to, size_t bytes)
+static void read_tensor(const ptxgen_files *store, const char *name, void *to, size_t bytes)
 {
-    const struct named_tensor *tensor;
+    const ptxgen_tensor *tensor;
     ptxgen_error err;
-    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
+    assert_ok(ptxgen_files_require(store, name, &tensor, &err), &err);
     assert_int_equal(tensor->bytes, bytes);
     memcpy(to, tensor->data, bytes);
 }
 
 static void read_golden(struct golden *g)
 {
-    struct tensor_store *store;
+    ptxgen_files *store;
     ptxgen_error err;
-    assert_ok(tensor_store_open(GOLDEN_DIR "/w8a8.safetensors", &store, &err), &err);
+    assert_ok(ptxgen_files_open(GOLDEN_DIR "/w8a8.safetensors", &store, &err), &err);
     read_tensor(store, "activation", g->activation, sizeof g->activation);
     read_tensor(store, "amax", g->amax, sizeof g->amax);
     read_tensor(store, "weight_scale", g->weight_scale, sizeof g->weight_scale);
     read_tensor(store, "weight", g->weight, sizeof g->weight);
-    tensor_store_close(store);
+    ptxgen_files_close(store);
 }
 
 /* What the layer means, from the file's own amax, in long double. */

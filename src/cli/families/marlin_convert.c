@@ -78,10 +78,10 @@ static ptxgen_status find(const struct conversion *c, const char *prefix, void *
 }
 
 static bool reads(const struct conversion *c, const char *prefix, const void *layer,
-                  const struct named_tensor *t)
+                  const ptxgen_tensor *t)
 {
     const struct layer *l = layer;
-    const struct named_tensor *own[LAYER_TENSORS];
+    const ptxgen_tensor *own[LAYER_TENSORS];
     layer_list_tensors(c->store, prefix, l->packed ? LAYER_PACKED : (int)l->from.format, own);
     for (int i = 0; i < LAYER_TENSORS; i++)
         if (own[i] == t)
@@ -112,14 +112,15 @@ static ptxgen_status lay_out_packed(const char *prefix, const ptxgen_marlin_spec
     if (status != PTXGEN_OK)
         return status;
     const struct {
-        enum tensor_dtype dtype;
+        ptxgen_dtype dtype;
         size_t count;
     } vectors[LAYER_TENSORS] = {
-        [LAYER_WEIGHTS] = {TENSOR_U8, p.codes_bytes},
-        [LAYER_SCALES] = {spec->type == PTXGEN_BF16 ? TENSOR_BF16 : TENSOR_F16, p.scales_bytes / 2},
-        [LAYER_ZEROS] = {TENSOR_U8, p.zeros_bytes},
-        [LAYER_ORDER] = {TENSOR_I32, p.order_bytes / 4},
-        [LAYER_SHAPE] = {TENSOR_I64, 3},
+        [LAYER_WEIGHTS] = {PTXGEN_DTYPE_U8, p.codes_bytes},
+        [LAYER_SCALES] = {spec->type == PTXGEN_BF16 ? PTXGEN_DTYPE_BF16 : PTXGEN_DTYPE_F16,
+                          p.scales_bytes / 2},
+        [LAYER_ZEROS] = {PTXGEN_DTYPE_U8, p.zeros_bytes},
+        [LAYER_ORDER] = {PTXGEN_DTYPE_I32, p.order_bytes / 4},
+        [LAYER_SHAPE] = {PTXGEN_DTYPE_I64, 3},
     };
     for (unsigned i = 0; i < LAYER_TENSORS; i++)
         if (vectors[i].count)

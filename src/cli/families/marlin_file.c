@@ -10,15 +10,15 @@ struct sources {
     ptxgen_w4_checkpoint checkpoints[2]; /* of the weights, or of gate and up */
     unsigned count;                      /* 0: packed */
     ptxgen_marlin_packed packed;
-    const struct named_tensor *bias, *up_bias;
+    const ptxgen_tensor *bias, *up_bias;
 };
 
 /* ---- the spec ---- */
 
 /* The file's spec, with what the options add to it. */
-static ptxgen_status find_packed_weights(const struct tensor_store *store,
-                                         const struct family_options *o, ptxgen_marlin_spec *spec,
-                                         struct sources *s, ptxgen_error *err)
+static ptxgen_status find_packed_weights(const ptxgen_files *store, const struct family_options *o,
+                                         ptxgen_marlin_spec *spec, struct sources *s,
+                                         ptxgen_error *err)
 {
     if (o->names.up_layer || o->names.format || option_given(o, "group-size") ||
         option_given(o, "type"))
@@ -29,7 +29,7 @@ static ptxgen_status find_packed_weights(const struct tensor_store *store,
     return layer_find_packed(store, o->names.layer, spec, &s->packed, err);
 }
 
-static ptxgen_status find_weights(const struct tensor_store *store, const struct family_options *o,
+static ptxgen_status find_weights(const ptxgen_files *store, const struct family_options *o,
                                   ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
 {
     if (layer_is_packed(store, o->names.layer))
@@ -52,7 +52,7 @@ static ptxgen_status find_weights(const struct tensor_store *store, const struct
 }
 
 /* A layer that has a bias is run with it. */
-static ptxgen_status find_bias(const struct tensor_store *store, const struct family_options *o,
+static ptxgen_status find_bias(const ptxgen_files *store, const struct family_options *o,
                                ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
 {
     if (!spec->bias && !layer_part(store, o->names.layer, "bias"))
@@ -97,7 +97,7 @@ static ptxgen_status check_exact(const ptxgen_marlin_spec *spec, const struct so
     return PTXGEN_OK;
 }
 
-static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+static ptxgen_status find(const ptxgen_files *store, struct family_options *o, void *sources,
                           struct file_rows *rows, ptxgen_error *err)
 {
     ptxgen_marlin_spec *spec = option_spec(o);
@@ -110,13 +110,13 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
     return status == PTXGEN_OK && rows->expect ? check_exact(spec, s, rows, err) : status;
 }
 
-static void warn(const struct tensor_store *store, const struct family_options *o,
-                 const void *sources, const struct file_rows *rows)
+static void warn(const ptxgen_files *store, const struct family_options *o, const void *sources,
+                 const struct file_rows *rows)
 {
     const struct sources *s = sources;
     const char *const layers[] = {o->names.layer, o->names.up_layer};
     for (int i = 0; i < 2 && layers[i]; i++) {
-        const struct named_tensor *used[LAYER_TENSORS + 4] = {NULL};
+        const ptxgen_tensor *used[LAYER_TENSORS + 4] = {NULL};
         size_t count = LAYER_TENSORS;
         layer_list_tensors(store, layers[i],
                            s->count ? (int)s->checkpoints[i].format : LAYER_PACKED, used);
@@ -140,5 +140,5 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
                     : marlin_copy_weights(p, &s->packed, err);
 }
 
-const struct family_file marlin_file = {TENSOR_SAFETENSORS, sizeof(struct sources), find, warn,
-                                        take};
+const struct family_file marlin_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct sources), find,
+                                        warn, take};

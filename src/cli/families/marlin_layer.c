@@ -19,12 +19,13 @@ const char *const layer_suffixes[LAYER_FORMATS][LAYER_TENSORS] = {
                       "marlin_shape"},
 };
 
-const enum tensor_dtype layer_dtypes[] = {
-    [PTXGEN_W4_F32] = TENSOR_F32, [PTXGEN_W4_F16] = TENSOR_F16, [PTXGEN_W4_BF16] = TENSOR_BF16,
-    [PTXGEN_W4_I32] = TENSOR_I32, [PTXGEN_W4_I64] = TENSOR_I64, [PTXGEN_W4_I8] = TENSOR_I8};
+const ptxgen_dtype layer_dtypes[] = {
+    [PTXGEN_W4_F32] = PTXGEN_DTYPE_F32,   [PTXGEN_W4_F16] = PTXGEN_DTYPE_F16,
+    [PTXGEN_W4_BF16] = PTXGEN_DTYPE_BF16, [PTXGEN_W4_I32] = PTXGEN_DTYPE_I32,
+    [PTXGEN_W4_I64] = PTXGEN_DTYPE_I64,   [PTXGEN_W4_I8] = PTXGEN_DTYPE_I8};
 
-void layer_list_tensors(const struct tensor_store *store, const char *prefix, int format,
-                        const struct named_tensor *tensors[LAYER_TENSORS])
+void layer_list_tensors(const ptxgen_files *store, const char *prefix, int format,
+                        const ptxgen_tensor *tensors[LAYER_TENSORS])
 {
     for (int i = 0; i < LAYER_TENSORS; i++)
         tensors[i] = layer_part(store, prefix, layer_suffixes[format][i]);
@@ -33,15 +34,15 @@ void layer_list_tensors(const struct tensor_store *store, const char *prefix, in
 /* ---- the format ---- */
 
 /* AWQ packs eight columns into a word, GPTQ eight rows, under the same names. */
-static bool is_awq(const struct tensor_store *store, const char *prefix)
+static bool is_awq(const ptxgen_files *store, const char *prefix)
 {
-    const struct named_tensor *weights = layer_part(store, prefix, "qweight"),
-                              *scales = layer_part(store, prefix, "scales");
+    const ptxgen_tensor *weights = layer_part(store, prefix, "qweight"),
+                        *scales = layer_part(store, prefix, "scales");
     return weights && scales && weights->ndim == 2 && scales->ndim == 2 &&
            weights->shape[1] * 8 == scales->shape[1];
 }
 
-static ptxgen_status choose_format(const struct tensor_store *store, const char *prefix,
+static ptxgen_status choose_format(const ptxgen_files *store, const char *prefix,
                                    const char *choice, ptxgen_w4_format *format, ptxgen_error *err)
 {
     if (choice)
@@ -60,7 +61,7 @@ static ptxgen_status choose_format(const struct tensor_store *store, const char 
     if (is_awq(store, prefix))
         return PTXGEN_OK;
     const char *metadata =
-        safetensors_metadata(tensor_store_safetensors(store), "checkpoint_format");
+        ptxgen_safetensors_metadata(ptxgen_files_safetensors(store), "checkpoint_format");
     bool second = metadata && !strcmp(metadata, "gptq_v2");
     *format = second ? PTXGEN_W4_GPTQ_V2 : PTXGEN_W4_GPTQ_V1;
     return PTXGEN_OK;
@@ -68,10 +69,10 @@ static ptxgen_status choose_format(const struct tensor_store *store, const char 
 
 /* ---- the tensors ---- */
 
-static ptxgen_status take(const struct named_tensor *from, ptxgen_w4_tensor *to, ptxgen_error *err)
+static ptxgen_status take(const ptxgen_tensor *from, ptxgen_w4_tensor *to, ptxgen_error *err)
 {
     bool fits = from->ndim == 1 || from->ndim == 2;
-    enum tensor_dtype dtype = from->dtype == TENSOR_U32 ? TENSOR_I32 : from->dtype;
+    ptxgen_dtype dtype = from->dtype == PTXGEN_DTYPE_U32 ? PTXGEN_DTYPE_I32 : from->dtype;
     for (int i = 0; fits && i <= PTXGEN_W4_I8; i++)
         if (dtype == layer_dtypes[i]) {
             *to =
@@ -82,17 +83,17 @@ static ptxgen_status take(const struct named_tensor *from, ptxgen_w4_tensor *to,
         }
     return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                        "%s is %s %s; expected I32, I8, F16, BF16 or F32 of one or two dimensions",
-                       from->name, tensor_dtype_info(from->dtype)->name,
+                       from->name, ptxgen_dtype_find(from->dtype)->name,
                        tensor_shape_text(from).text);
 }
 
-static ptrdiff_t metadata_group_size(const struct tensor_store *store)
+static ptrdiff_t metadata_group_size(const ptxgen_files *store)
 {
-    const char *text = safetensors_metadata(tensor_store_safetensors(store), "group_size");
+    const char *text = ptxgen_safetensors_metadata(ptxgen_files_safetensors(store), "group_size");
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
+ptxgen_status layer_find(const ptxgen_files *store, const char *prefix,
                          const struct layer_choice *choice, ptxgen_w4_checkpoint *c,
                          ptxgen_error *err)
 {
@@ -101,7 +102,7 @@ ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
     ptxgen_status status = choose_format(store, prefix, choice->format, &c->format, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct named_tensor *from[LAYER_TENSORS];
+    const ptxgen_tensor *from[LAYER_TENSORS];
     ptxgen_w4_tensor *to[LAYER_TENSORS];
     layer_list_tensors(store, prefix, (int)c->format, from);
     marlin_list_tensors(c, to);
@@ -128,12 +129,12 @@ void layer_complete_spec(const ptxgen_w4_info *info, bool type_given, ptxgen_mar
 
 /* ---- packed layers ---- */
 
-bool layer_is_packed(const struct tensor_store *store, const char *prefix)
+bool layer_is_packed(const ptxgen_files *store, const char *prefix)
 {
     return layer_part(store, prefix, layer_suffixes[LAYER_PACKED][LAYER_WEIGHTS]);
 }
 
-static ptxgen_status read_packed_shape(const struct named_tensor *shape, int64_t sizes[3],
+static ptxgen_status read_packed_shape(const ptxgen_tensor *shape, int64_t sizes[3],
                                        ptxgen_error *err)
 {
     memcpy(sizes, shape->data, 3 * sizeof *sizes);
@@ -145,8 +146,7 @@ static ptxgen_status read_packed_shape(const struct named_tensor *shape, int64_t
 }
 
 /* Borrows a tensor of the size that the layout makes it. */
-static ptxgen_status borrow(const struct named_tensor *from, size_t bytes, void **data,
-                            ptxgen_error *err)
+static ptxgen_status borrow(const ptxgen_tensor *from, size_t bytes, void **data, ptxgen_error *err)
 {
     *data = from ? (void *)(uintptr_t)from->data : NULL;
     if (from && from->bytes != bytes)
@@ -156,16 +156,16 @@ static ptxgen_status borrow(const struct named_tensor *from, size_t bytes, void 
     return PTXGEN_OK;
 }
 
-ptxgen_status layer_find_packed(const struct tensor_store *store, const char *prefix,
+ptxgen_status layer_find_packed(const ptxgen_files *store, const char *prefix,
                                 ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
                                 ptxgen_error *err)
 {
-    const struct named_tensor *from[LAYER_TENSORS], *shape;
+    const ptxgen_tensor *from[LAYER_TENSORS], *shape;
     int64_t sizes[3];
     layer_list_tensors(store, prefix, LAYER_PACKED, from);
     shape = from[LAYER_SHAPE];
     if (!from[LAYER_WEIGHTS] || !from[LAYER_SCALES] || !shape || shape->bytes != sizeof sizes ||
-        shape->dtype != TENSOR_I64)
+        shape->dtype != PTXGEN_DTYPE_I64)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "%s.%s needs marlin_scales, and a marlin_shape of three I64", prefix,
                            layer_suffixes[LAYER_PACKED][LAYER_WEIGHTS]);
@@ -175,7 +175,7 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
     spec->k = (uint32_t)sizes[0];
     spec->n = (uint32_t)sizes[1];
     spec->group_size = (int32_t)sizes[2];
-    spec->type = from[LAYER_SCALES]->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16;
+    spec->type = from[LAYER_SCALES]->dtype == PTXGEN_DTYPE_BF16 ? PTXGEN_BF16 : PTXGEN_F16;
     spec->zeros = from[LAYER_ZEROS] != NULL;
     spec->act_order = from[LAYER_ORDER] != NULL;
     status = ptxgen_marlin_packed_layout(spec, packed, err);

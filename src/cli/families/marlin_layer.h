@@ -3,7 +3,7 @@
 #ifndef PTXGEN_CLI_MARLIN_LAYER_H
 #define PTXGEN_CLI_MARLIN_LAYER_H
 
-#include "../tensor_store.h"
+#include "../../files/tensor_list.h"
 
 #include <ptxgen/marlin.h>
 
@@ -17,7 +17,7 @@ enum { LAYER_WEIGHTS, LAYER_SCALES, LAYER_ZEROS, LAYER_ORDER, LAYER_SHAPE, LAYER
 extern const char *const layer_suffixes[LAYER_FORMATS][LAYER_TENSORS];
 
 /** The files' dtypes of ptxgen_w4_dtype. */
-extern const enum tensor_dtype layer_dtypes[PTXGEN_W4_I8 + 1];
+extern const ptxgen_dtype layer_dtypes[PTXGEN_W4_I8 + 1];
 
 /** What goes before the file's metadata. */
 struct layer_choice {
@@ -26,23 +26,23 @@ struct layer_choice {
 };
 
 /** The layer's tensors, borrowed from the store. */
-ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
+ptxgen_status layer_find(const ptxgen_files *store, const char *prefix,
                          const struct layer_choice *choice, ptxgen_w4_checkpoint *checkpoint,
                          ptxgen_error *err);
 
 /** Whether the layer's weights are in the file in the order of <ptxgen/marlin.h>. */
-bool layer_is_packed(const struct tensor_store *store, const char *prefix);
+bool layer_is_packed(const ptxgen_files *store, const char *prefix);
 /**
  * Such a layer's arrays, borrowed from the store: `order`, if there is one, may start at any
  * address. Sets what the file says of the spec, and leaves the rest.
  */
-ptxgen_status layer_find_packed(const struct tensor_store *store, const char *prefix,
+ptxgen_status layer_find_packed(const ptxgen_files *store, const char *prefix,
                                 ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
                                 ptxgen_error *err);
 
 /** The tensors that a layer has under the names of a format; NULL for the others. */
-void layer_list_tensors(const struct tensor_store *store, const char *prefix, int format,
-                        const struct named_tensor *tensors[LAYER_TENSORS]);
+void layer_list_tensors(const ptxgen_files *store, const char *prefix, int format,
+                        const ptxgen_tensor *tensors[LAYER_TENSORS]);
 /** What a checkpoint says of its product's spec, where flags that are set stay set. */
 void layer_complete_spec(const ptxgen_w4_info *info, bool type_given, ptxgen_marlin_spec *spec);
 

@@ -2,8 +2,10 @@
 /* Operands of rmsnorm_q4k from a GGUF file. */
 #include "../../harness/rmsnorm_q4k.h"
 
-#include "../printable.h"
+#include "../../files/printable.h"
 #include "files.h"
+
+#include <ptxgen/gguf.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,18 +42,18 @@ static ptxgen_status split_names(const char *option, const char *text, struct na
 
 /* ---- tensors ---- */
 
-static ptxgen_status require_weights(const struct tensor_store *store, const char *name,
-                                     const struct named_tensor **tensor, ptxgen_error *err)
+static ptxgen_status require_weights(const ptxgen_files *store, const char *name,
+                                     const ptxgen_tensor **tensor, ptxgen_error *err)
 {
-    ptxgen_status status = tensor_store_require(store, name, tensor, err);
+    ptxgen_status status = ptxgen_files_require(store, name, tensor, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct named_tensor *t = *tensor;
-    if (t->dtype != TENSOR_Q4_K || t->ndim != 2 || t->shape[0] > UINT32_MAX ||
+    const ptxgen_tensor *t = *tensor;
+    if (t->dtype != PTXGEN_DTYPE_Q4_K || t->ndim != 2 || t->shape[0] > UINT32_MAX ||
         t->shape[1] > UINT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is %s %s; expected a matrix in Q4_K", name,
-                           tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text);
+                           ptxgen_dtype_find(t->dtype)->name, tensor_shape_text(t).text);
     return PTXGEN_OK;
 }
 
@@ -66,12 +68,12 @@ static bool is_epsilon(const char *key)
 }
 
 /* The keys that end so: how many, and the first two. */
-static unsigned list_epsilons(const struct gguf_file *gguf, const char *keys[2])
+static unsigned list_epsilons(const ptxgen_gguf *gguf, const char *keys[2])
 {
     unsigned count = 0;
-    for (size_t i = 0; i < gguf_key_count(gguf); i++)
-        if (is_epsilon(gguf_key(gguf, i)) && count++ < 2)
-            keys[count - 1] = gguf_key(gguf, i);
+    for (size_t i = 0; i < ptxgen_gguf_key_count(gguf); i++)
+        if (is_epsilon(ptxgen_gguf_key(gguf, i)) && count++ < 2)
+            keys[count - 1] = ptxgen_gguf_key(gguf, i);
     return count;
 }
 
@@ -82,13 +84,13 @@ static bool is_of_a_tower(const char *tensor)
 }
 
 /* "ARCHITECTURE.attention.layer_norm_rms_epsilon" where the file has that, else NULL. */
-static const char *epsilon_of_text(const struct gguf_file *gguf)
+static const char *epsilon_of_text(const ptxgen_gguf *gguf)
 {
-    struct gguf_string name;
-    if (gguf_get_string(gguf, "general.architecture", &name, NULL) != PTXGEN_OK)
+    ptxgen_gguf_string name;
+    if (ptxgen_gguf_get_string(gguf, "general.architecture", &name, NULL) != PTXGEN_OK)
         return NULL;
-    for (size_t i = 0; i < gguf_key_count(gguf); i++) {
-        const char *key = gguf_key(gguf, i);
+    for (size_t i = 0; i < ptxgen_gguf_key_count(gguf); i++) {
+        const char *key = ptxgen_gguf_key(gguf, i);
         if (is_epsilon(key) && strlen(key) == name.length + sizeof epsilon_suffix - 1 &&
             !memcmp(key, name.bytes, name.length))
             return key;
@@ -100,7 +102,7 @@ static const char *epsilon_of_text(const struct gguf_file *gguf)
  * Of the model of text, which general.architecture names; of a file without that key, the only one
  * that there is. What is left is for the user to say.
  */
-static ptxgen_status find_epsilon(const struct gguf_file *gguf, const char *norm, float *epsilon,
+static ptxgen_status find_epsilon(const ptxgen_gguf *gguf, const char *norm, float *epsilon,
                                   ptxgen_error *err)
 {
     const char *keys[2] = {NULL, NULL}, *key = epsilon_of_text(gguf);
@@ -113,10 +115,10 @@ static ptxgen_status find_epsilon(const struct gguf_file *gguf, const char *norm
                            "the file has %u keys *%s, and %s is not the text model's; say "
                            "--epsilon",
                            count, epsilon_suffix, norm);
-    if (!key && !gguf_find(gguf, "general.architecture") && count == 1)
+    if (!key && !ptxgen_gguf_find(gguf, "general.architecture") && count == 1)
         key = keys[0];
     if (key)
-        return gguf_get_f32(gguf, key, epsilon, err);
+        return ptxgen_gguf_get_f32(gguf, key, epsilon, err);
     return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
                        "the file has %s%s%s%s, but none for its general.architecture; say "
                        "--epsilon",
@@ -128,10 +130,10 @@ static ptxgen_status find_epsilon(const struct gguf_file *gguf, const char *norm
 /* ---- the problem ---- */
 
 struct sources {
-    const struct named_tensor *weights[MATRICES], *bias[MATRICES], *norm;
+    const ptxgen_tensor *weights[MATRICES], *bias[MATRICES], *norm;
 };
 
-static ptxgen_status find_weights(const struct tensor_store *store, const struct family_options *o,
+static ptxgen_status find_weights(const ptxgen_files *store, const struct family_options *o,
                                   ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
                                   ptxgen_error *err)
 {
@@ -154,7 +156,7 @@ static ptxgen_status find_weights(const struct tensor_store *store, const struct
     return status;
 }
 
-static ptxgen_status find_bias(const struct tensor_store *store, const struct family_options *o,
+static ptxgen_status find_bias(const ptxgen_files *store, const struct family_options *o,
                                const ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
                                ptxgen_error *err)
 {
@@ -168,13 +170,12 @@ static ptxgen_status find_bias(const struct tensor_store *store, const struct fa
                              "--bias-tensor names %u tensors for %u matrices", names.count,
                              rmsnorm_q4k_matrices(spec));
     for (unsigned i = 0; status == PTXGEN_OK && i < names.count; i++)
-        status =
-            tensor_store_require_floats(store, names.names[i], spec->n[i], &rows, &s->bias[i], err);
+        status = require_floats(store, names.names[i], spec->n[i], &rows, &s->bias[i], err);
     free(names.copy);
     return status;
 }
 
-static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+static ptxgen_status find(const ptxgen_files *store, struct family_options *o, void *sources,
                           struct file_rows *rows, ptxgen_error *err)
 {
     ptxgen_rmsnorm_q4k_spec *spec = option_spec(o);
@@ -185,20 +186,20 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
     if (status == PTXGEN_OK)
         status = find_bias(store, o, spec, s, err);
     if (status == PTXGEN_OK)
-        status = tensor_store_require_floats(store, o->names.norm, spec->k, &one, &s->norm, err);
+        status = require_floats(store, o->names.norm, spec->k, &one, &s->norm, err);
     if (status == PTXGEN_OK)
         status = file_rows_find(store, o, spec->k, spec->n[0], false, rows, err);
     if (status == PTXGEN_OK && rows->expect && (spec->n[1] || spec->residual || spec->bias))
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "--expect goes with one matrix, without bias and residual");
     if (status == PTXGEN_OK && !option_given(o, "epsilon"))
-        status = find_epsilon(tensor_store_gguf(store), o->names.norm, &spec->epsilon, err);
+        status = find_epsilon(ptxgen_files_gguf(store), o->names.norm, &spec->epsilon, err);
     return status;
 }
 
 /* Of a matrix NAME.weight: what else is called NAME.…, as a bias that was not asked for. */
-static void warn(const struct tensor_store *store, const struct family_options *o,
-                 const void *sources, const struct file_rows *rows)
+static void warn(const ptxgen_files *store, const struct family_options *o, const void *sources,
+                 const struct file_rows *rows)
 {
     const struct sources *s = sources;
     (void)o, (void)rows;
@@ -207,7 +208,7 @@ static void warn(const struct tensor_store *store, const struct family_options *
         const char *name = s->weights[i]->name;
         size_t length = strlen(name), tail = sizeof suffix - 1;
         char prefix[128];
-        const struct named_tensor *const used[] = {s->weights[i], s->bias[i]};
+        const ptxgen_tensor *const used[] = {s->weights[i], s->bias[i]};
         if (length <= tail || length >= sizeof prefix || strcmp(name + length - tail, suffix) != 0)
             continue;
         snprintf(prefix, sizeof prefix, "%.*s", (int)(length - tail), name);
@@ -216,7 +217,7 @@ static void warn(const struct tensor_store *store, const struct family_options *
 }
 
 /* The activations before they are rounded to x's type, with which the file's output was made. */
-static ptxgen_status keep_unrounded(struct problem *p, const struct named_tensor *input,
+static ptxgen_status keep_unrounded(struct problem *p, const ptxgen_tensor *input,
                                     ptxgen_error *err)
 {
     size_t count = p->m * (size_t)((const ptxgen_rmsnorm_q4k_spec *)p->plan)->k;
@@ -241,4 +242,5 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     return rows->expect ? keep_unrounded(p, rows->input, err) : PTXGEN_OK;
 }
 
-const struct family_file rmsnorm_q4k_file = {TENSOR_GGUF, sizeof(struct sources), find, warn, take};
+const struct family_file rmsnorm_q4k_file = {PTXGEN_FILES_GGUF, sizeof(struct sources), find, warn,
+                                             take};

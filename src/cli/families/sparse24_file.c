@@ -25,14 +25,14 @@ enum { BIAS, SCALE, INPUT_SCALE, ZERO, INPUT_ZERO, PARTS };
 struct file_layer {
     char weight_name[CONVERT_NAME], name[CONVERT_NAME]; /* "l.weight" and "l", or both the same */
     struct sparse24_layer weight;
-    const struct named_tensor *parts[PARTS];
+    const ptxgen_tensor *parts[PARTS];
 };
 
 /* ---- finding ---- */
 
 /* The weight L or L.weight, and what the layer is called. */
-static ptxgen_status find_weight(const struct tensor_store *store, const char *layer,
-                                 struct file_layer *l, ptxgen_error *err)
+static ptxgen_status find_weight(const ptxgen_files *store, const char *layer, struct file_layer *l,
+                                 ptxgen_error *err)
 {
     static const char suffix[] = ".weight";
     size_t length = strlen(layer), tail = sizeof suffix - 1;
@@ -54,10 +54,10 @@ static ptxgen_status find_weight(const struct tensor_store *store, const char *l
 }
 
 /* L.PART, or the part of a weight that is called L.weight under that name; not both. */
-static ptxgen_status find_part(const struct tensor_store *store, const struct file_layer *l,
-                               const char *part, const struct named_tensor **to, ptxgen_error *err)
+static ptxgen_status find_part(const ptxgen_files *store, const struct file_layer *l,
+                               const char *part, const ptxgen_tensor **to, ptxgen_error *err)
 {
-    const struct named_tensor *other = layer_part(store, l->weight_name, part);
+    const ptxgen_tensor *other = layer_part(store, l->weight_name, part);
     *to = layer_part(store, l->name, part);
     if (*to && other && *to != other)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
@@ -68,8 +68,8 @@ static ptxgen_status find_part(const struct tensor_store *store, const struct fi
 }
 
 /* Scales go with s8 alone: weights of floats that have one would be others without it. */
-static ptxgen_status check_scale(const struct ptxgen_sparse24_spec *s,
-                                 const struct named_tensor *scale, bool is_input, ptxgen_error *err)
+static ptxgen_status check_scale(const struct ptxgen_sparse24_spec *s, const ptxgen_tensor *scale,
+                                 bool is_input, ptxgen_error *err)
 {
     if (s->type != PTXGEN_SPARSE24_S8 && scale)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
@@ -78,7 +78,7 @@ static ptxgen_status check_scale(const struct ptxgen_sparse24_spec *s,
     return layer_check_scales(scale, is_input, err);
 }
 
-static ptxgen_status find_parts(const struct tensor_store *store, const ptxgen_sparse24_spec *s,
+static ptxgen_status find_parts(const ptxgen_files *store, const ptxgen_sparse24_spec *s,
                                 struct file_layer *l, ptxgen_error *err)
 {
     const struct {
@@ -108,26 +108,26 @@ static ptxgen_status find_parts(const struct tensor_store *store, const ptxgen_s
 }
 
 /* Of s8 the activations are codes. */
-static ptxgen_status find_rows(const struct tensor_store *store, const struct family_options *o,
+static ptxgen_status find_rows(const ptxgen_files *store, const struct family_options *o,
                                const ptxgen_sparse24_spec *s, struct file_rows *rows,
                                ptxgen_error *err)
 {
     const char *name = o->names.input;
     if (s->type != PTXGEN_SPARSE24_S8 || !name)
         return file_rows_find(store, o, s->k, s->n, s->residual, rows, err);
-    ptxgen_status status = tensor_store_require(store, name, &rows->input, err);
+    ptxgen_status status = ptxgen_files_require(store, name, &rows->input, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct named_tensor *t = rows->input;
-    if (t->dtype != TENSOR_I8 || t->ndim != 2 || t->shape[1] != s->k)
+    const ptxgen_tensor *t = rows->input;
+    if (t->dtype != PTXGEN_DTYPE_I8 || t->ndim != 2 || t->shape[1] != s->k)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected I8 [M, %u]",
-                           name, tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text,
+                           name, ptxgen_dtype_find(t->dtype)->name, tensor_shape_text(t).text,
                            s->k);
     rows->count = t->shape[0];
     return file_expect_find(store, o, s->n, s->residual, rows, err);
 }
 
-static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+static ptxgen_status find(const ptxgen_files *store, struct family_options *o, void *sources,
                           struct file_rows *rows, ptxgen_error *err)
 {
     ptxgen_sparse24_spec *s = option_spec(o);
@@ -157,17 +157,17 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
 }
 
 /* Other forms of the same weight are no other tensors than those that were read. */
-static void warn(const struct tensor_store *store, const struct family_options *o,
-                 const void *sources, const struct file_rows *rows)
+static void warn(const ptxgen_files *store, const struct family_options *o, const void *sources,
+                 const struct file_rows *rows)
 {
     const struct file_layer *l = sources;
     (void)o;
     enum { OWN = SPARSE24_TENSORS + PARTS + 2, FORMS = 16 };
-    const struct named_tensor *used[OWN + FORMS] = {rows->input, rows->expect};
+    const ptxgen_tensor *used[OWN + FORMS] = {rows->input, rows->expect};
     memcpy(used + 2, l->weight.tensors, sizeof l->weight.tensors);
     memcpy(used + 2 + SPARSE24_TENSORS, l->parts, sizeof l->parts);
     size_t count = OWN;
-    const struct tensor_list *all = tensor_store_tensors(store);
+    const ptxgen_tensor_list *all = ptxgen_files_tensors(store);
     size_t prefix = strlen(l->weight_name);
     for (size_t i = 0; i < all->count && count < OWN + FORMS; i++) {
         const char *name = all->items[i].name, *dot = strrchr(name, '.');
@@ -198,5 +198,5 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     return sparse24_pack_weights(p, err);
 }
 
-const struct family_file sparse24_file = {TENSOR_SAFETENSORS, sizeof(struct file_layer), find, warn,
-                                          take};
+const struct family_file sparse24_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct file_layer), find,
+                                          warn, take};

@@ -21,17 +21,17 @@ static const struct {
 static const char shape_suffix[] = "shape"; /* beside a bitmask: N, K */
 
 static const struct {
-    enum tensor_dtype dtype;
+    ptxgen_dtype dtype;
     ptxgen_sparse24_type type;
-} types[] = {{TENSOR_F32, PTXGEN_SPARSE24_F32},
-             {TENSOR_F16, PTXGEN_SPARSE24_F16},
-             {TENSOR_BF16, PTXGEN_SPARSE24_BF16},
-             {TENSOR_I8, PTXGEN_SPARSE24_S8}};
+} types[] = {{PTXGEN_DTYPE_F32, PTXGEN_SPARSE24_F32},
+             {PTXGEN_DTYPE_F16, PTXGEN_SPARSE24_F16},
+             {PTXGEN_DTYPE_BF16, PTXGEN_SPARSE24_BF16},
+             {PTXGEN_DTYPE_I8, PTXGEN_SPARSE24_S8}};
 enum { TYPES = sizeof types / sizeof *types };
 
 /* ---- finding ---- */
 
-static ptxgen_status describe(const struct named_tensor *values, struct sparse24_layer *l,
+static ptxgen_status describe(const ptxgen_tensor *values, struct sparse24_layer *l,
                               ptxgen_error *err)
 {
     int type = 0;
@@ -40,7 +40,7 @@ static ptxgen_status describe(const struct named_tensor *values, struct sparse24
     if (type == TYPES || values->ndim != 2)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is %s %s; expected a matrix of F32, F16, BF16 or I8", values->name,
-                           tensor_dtype_info(values->dtype)->name, tensor_shape_text(values).text);
+                           ptxgen_dtype_find(values->dtype)->name, tensor_shape_text(values).text);
     l->shape = (ptxgen_sparse24_shape){types[type].type, (size_t)values->shape[0],
                                        (size_t)values->shape[1]};
     if (l->form != SPARSE24_DENSE)
@@ -49,14 +49,14 @@ static ptxgen_status describe(const struct named_tensor *values, struct sparse24
     return PTXGEN_OK;
 }
 
-ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *prefix, int form,
+ptxgen_status sparse24_layer_find(const ptxgen_files *store, const char *prefix, int form,
                                   struct sparse24_layer *l, ptxgen_error *err)
 {
     for (int f = form < 0 ? 0 : form; f < (form < 0 ? SPARSE24_FORMS : form + 1); f++) {
-        const struct named_tensor *values = layer_part(store, prefix, suffixes[f].values);
-        const struct named_tensor *metadata = layer_part(store, prefix, suffixes[f].metadata);
+        const ptxgen_tensor *values = layer_part(store, prefix, suffixes[f].values);
+        const ptxgen_tensor *metadata = layer_part(store, prefix, suffixes[f].metadata);
         if (!values && f == SPARSE24_DENSE)
-            values = tensor_list_find(tensor_store_tensors(store), prefix);
+            values = ptxgen_tensor_list_find(ptxgen_files_tensors(store), prefix);
         if (!values || !metadata != !suffixes[f].metadata)
             continue;
         *l = (struct sparse24_layer){.form = f, .tensors = {values, metadata}};
@@ -156,20 +156,20 @@ static ptxgen_status lay_out(const struct convert_request *r, const char *prefix
         status = ptxgen_sparse24_metadata_bytes(shape, (ptxgen_sparse24_form)form, &metadata, err);
     if (status != PTXGEN_OK)
         return status;
-    enum tensor_dtype dtype = TENSOR_F32, of_metadata = TENSOR_U8;
+    ptxgen_dtype dtype = PTXGEN_DTYPE_F32, of_metadata = PTXGEN_DTYPE_U8;
     for (int i = 0; i < TYPES; i++)
         if (types[i].type == shape->type)
             dtype = types[i].dtype;
     if (form == PTXGEN_SPARSE24_CUTLASS)
-        of_metadata = shape->type == PTXGEN_SPARSE24_S8 ? TENSOR_I32 : TENSOR_I16;
+        of_metadata = shape->type == PTXGEN_SPARSE24_S8 ? PTXGEN_DTYPE_I32 : PTXGEN_DTYPE_I16;
     layer_tensors_add(t, SPARSE24_VALUES, prefix, suffixes[form].values, dtype, 2, shape->n,
                       dense ? shape->k : shape->k / 2);
     if (!dense && shape->n)
         layer_tensors_add(t, SPARSE24_METADATA, prefix, suffixes[form].metadata, of_metadata, 2,
                           shape->n,
-                          metadata / shape->n / tensor_dtype_info(of_metadata)->block_bytes);
+                          metadata / shape->n / ptxgen_dtype_find(of_metadata)->block_bytes);
     if (form == PTXGEN_SPARSE24_BITMASK)
-        layer_tensors_add(t, SPARSE24_SHAPE, prefix, shape_suffix, TENSOR_I64, 1, 2, 0);
+        layer_tensors_add(t, SPARSE24_SHAPE, prefix, shape_suffix, PTXGEN_DTYPE_I64, 1, 2, 0);
     return PTXGEN_OK;
 }
 

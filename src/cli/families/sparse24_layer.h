@@ -27,11 +27,11 @@ struct sparse24_layer {
     int form;
     ptxgen_const_span values;   /**< all of a dense weight */
     ptxgen_const_span metadata; /**< none of a dense one */
-    const struct named_tensor *tensors[SPARSE24_TENSORS];
+    const ptxgen_tensor *tensors[SPARSE24_TENSORS];
 };
 
 /** Finds the weight in `form`, or with -1 in the first form that there is, dense last. */
-ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *prefix, int form,
+ptxgen_status sparse24_layer_find(const ptxgen_files *store, const char *prefix, int form,
                                   struct sparse24_layer *layer, ptxgen_error *err);
 /** Whether a weight has a tensor PREFIX.SUFFIX in some form. */
 bool sparse24_layer_has(const char *suffix);

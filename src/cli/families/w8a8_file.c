@@ -15,36 +15,35 @@
 #include <math.h>
 
 struct layer {
-    const struct named_tensor *weight, *weight_scale, *weight_zero, *input_scale, *input_zero,
-        *bias;
+    const ptxgen_tensor *weight, *weight_scale, *weight_zero, *input_scale, *input_zero, *bias;
 };
 
 /* ---- finding ---- */
 
 /* Of given scales, whose codes are signed; a type without a sign has others. */
-static ptxgen_status find_input_zero(const struct tensor_store *store, const char *layer,
+static ptxgen_status find_input_zero(const ptxgen_files *store, const char *layer,
                                      ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
-    const struct named_tensor *t = l->input_zero = layer_part(store, layer, "input_zero_point");
+    const ptxgen_tensor *t = l->input_zero = layer_part(store, layer, "input_zero_point");
     if (!t && l->input_scale && spec->asymmetric)
         return layer_require_part(store, layer, "input_zero_point", &t, err);
     if (!t || !l->input_scale)
         return layer_check_zeros(t, "without an input_scale there is none", err);
     bool is_number = tensor_is_number(t->dtype) && tensor_count(t) == 1;
     double zero = is_number ? tensor_number(t, 0) : NAN;
-    bool is_unsigned = t->dtype == TENSOR_U8 || t->dtype == TENSOR_U16 || t->dtype == TENSOR_U32 ||
-                       t->dtype == TENSOR_U64;
+    bool is_unsigned = t->dtype == PTXGEN_DTYPE_U8 || t->dtype == PTXGEN_DTYPE_U16 ||
+                       t->dtype == PTXGEN_DTYPE_U32 || t->dtype == PTXGEN_DTYPE_U64;
     if (!(zero >= -128 && zero <= 127) || zero != rint(zero) || (is_unsigned && zero != 0))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is %s %s%s%.9g; expected one signed integer in -128 ... 127",
-                           t->name, tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text,
+                           t->name, ptxgen_dtype_find(t->dtype)->name, tensor_shape_text(t).text,
                            is_number ? ", " : ", first ", zero);
     if (zero != 0)
         spec->asymmetric = 1;
     return PTXGEN_OK;
 }
 
-static ptxgen_status find_weight(const struct tensor_store *store, const char *layer,
+static ptxgen_status find_weight(const ptxgen_files *store, const char *layer,
                                  ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
     if (spec->codes != PTXGEN_W8A8_S8)
@@ -56,18 +55,19 @@ static ptxgen_status find_weight(const struct tensor_store *store, const char *l
     ptxgen_status status = layer_require_part(store, layer, "weight", &l->weight, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct named_tensor *w = l->weight;
-    if (w->dtype != TENSOR_I8 || w->ndim != 2 || w->shape[0] > INT32_MAX || w->shape[1] > INT32_MAX)
+    const ptxgen_tensor *w = l->weight;
+    if (w->dtype != PTXGEN_DTYPE_I8 || w->ndim != 2 || w->shape[0] > INT32_MAX ||
+        w->shape[1] > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is %s %s; expected a matrix of I8", w->name,
-                           tensor_dtype_info(w->dtype)->name, tensor_shape_text(w).text);
+                           ptxgen_dtype_find(w->dtype)->name, tensor_shape_text(w).text);
     spec->n = (uint32_t)w->shape[0];
     spec->k = (uint32_t)w->shape[1];
     l->weight_zero = layer_part(store, layer, "weight_zero_point");
     return layer_check_zeros(l->weight_zero, "w8a8's weights are symmetric", err);
 }
 
-static ptxgen_status find_scales(const struct tensor_store *store, const char *layer,
+static ptxgen_status find_scales(const ptxgen_files *store, const char *layer,
                                  ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
     const struct layer_floats of_weight = {"weight_scale", spec->n, .one = true, .required = true};
@@ -84,7 +84,7 @@ static ptxgen_status find_scales(const struct tensor_store *store, const char *l
     return status == PTXGEN_OK ? find_input_zero(store, layer, spec, l, err) : status;
 }
 
-static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+static ptxgen_status find(const ptxgen_files *store, struct family_options *o, void *sources,
                           struct file_rows *rows, ptxgen_error *err)
 {
     ptxgen_w8a8_spec *spec = option_spec(o);
@@ -107,13 +107,13 @@ static ptxgen_status find(const struct tensor_store *store, struct family_option
                : status;
 }
 
-static void warn(const struct tensor_store *store, const struct family_options *o,
-                 const void *sources, const struct file_rows *rows)
+static void warn(const ptxgen_files *store, const struct family_options *o, const void *sources,
+                 const struct file_rows *rows)
 {
     const struct layer *l = sources;
-    const struct named_tensor *const used[] = {l->weight,      l->weight_scale, l->weight_zero,
-                                               l->input_scale, l->input_zero,   l->bias,
-                                               rows->input,    rows->expect};
+    const ptxgen_tensor *const used[] = {l->weight,      l->weight_scale, l->weight_zero,
+                                         l->input_scale, l->input_zero,   l->bias,
+                                         rows->input,    rows->expect};
     layer_warn_of_unused(store, o->names.layer, used, sizeof used / sizeof *used);
 }
 
@@ -133,4 +133,5 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     return PTXGEN_OK;
 }
 
-const struct family_file w8a8_file = {TENSOR_SAFETENSORS, sizeof(struct layer), find, warn, take};
+const struct family_file w8a8_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct layer), find, warn,
+                                      take};

@@ -7,8 +7,8 @@
  * most 100 MB, no tensor and no member "weight_map" twice, and files that are plain names, which
  * cannot lead out of the folder. The parsed index keeps nothing of the bytes.
  */
-#ifndef PTXGEN_CLI_SAFETENSORS_INDEX_H
-#define PTXGEN_CLI_SAFETENSORS_INDEX_H
+#ifndef PTXGEN_FILES_SAFETENSORS_INDEX_H
+#define PTXGEN_FILES_SAFETENSORS_INDEX_H
 
 #include <ptxgen/status.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Names of files that are parts of one: "model-00002-of-00005.gguf". */
-#ifndef PTXGEN_CLI_PART_NAME_H
-#define PTXGEN_CLI_PART_NAME_H
+#ifndef PTXGEN_FILES_PART_NAME_H
+#define PTXGEN_FILES_PART_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

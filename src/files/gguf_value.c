@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gguf_value.h"
+#include "gguf_read.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,15 +11,17 @@ static const struct {
     const char *name;
     unsigned char bytes;
 } types[] = {
-    [GGUF_UINT8] = {"UINT8", 1},     [GGUF_INT8] = {"INT8", 1},     [GGUF_UINT16] = {"UINT16", 2},
-    [GGUF_INT16] = {"INT16", 2},     [GGUF_UINT32] = {"UINT32", 4}, [GGUF_INT32] = {"INT32", 4},
-    [GGUF_FLOAT32] = {"FLOAT32", 4}, [GGUF_BOOL] = {"BOOL", 1},     [GGUF_STRING] = {"STRING", 0},
-    [GGUF_ARRAY] = {"ARRAY", 0},     [GGUF_UINT64] = {"UINT64", 8}, [GGUF_INT64] = {"INT64", 8},
-    [GGUF_FLOAT64] = {"FLOAT64", 8},
+    [PTXGEN_GGUF_VALUE_UINT8] = {"UINT8", 1},     [PTXGEN_GGUF_VALUE_INT8] = {"INT8", 1},
+    [PTXGEN_GGUF_VALUE_UINT16] = {"UINT16", 2},   [PTXGEN_GGUF_VALUE_INT16] = {"INT16", 2},
+    [PTXGEN_GGUF_VALUE_UINT32] = {"UINT32", 4},   [PTXGEN_GGUF_VALUE_INT32] = {"INT32", 4},
+    [PTXGEN_GGUF_VALUE_FLOAT32] = {"FLOAT32", 4}, [PTXGEN_GGUF_VALUE_BOOL] = {"BOOL", 1},
+    [PTXGEN_GGUF_VALUE_STRING] = {"STRING", 0},   [PTXGEN_GGUF_VALUE_ARRAY] = {"ARRAY", 0},
+    [PTXGEN_GGUF_VALUE_UINT64] = {"UINT64", 8},   [PTXGEN_GGUF_VALUE_INT64] = {"INT64", 8},
+    [PTXGEN_GGUF_VALUE_FLOAT64] = {"FLOAT64", 8},
 };
 enum { TYPE_COUNT = sizeof types / sizeof *types };
 
-const char *gguf_type_name(enum gguf_type type)
+const char *ptxgen_gguf_value_type_name(ptxgen_gguf_value_type type)
 {
     return (unsigned)type < TYPE_COUNT ? types[type].name : "unknown";
 }
@@ -75,7 +77,7 @@ ptxgen_status gguf_read_u64(struct gguf_cursor *c, uint64_t *value, ptxgen_error
     return read_unsigned(c, 8, value, err);
 }
 
-ptxgen_status gguf_read_string(struct gguf_cursor *c, struct gguf_string *value, ptxgen_error *err)
+ptxgen_status gguf_read_string(struct gguf_cursor *c, ptxgen_gguf_string *value, ptxgen_error *err)
 {
     uint64_t length;
     ptxgen_status status = gguf_read_u64(c, &length, err);
@@ -83,13 +85,13 @@ ptxgen_status gguf_read_string(struct gguf_cursor *c, struct gguf_string *value,
         status = need(c, length, err);
     if (status != PTXGEN_OK)
         return status;
-    *value = (struct gguf_string){(const char *)c->at, (size_t)length};
+    *value = (ptxgen_gguf_string){(const char *)c->at, (size_t)length};
     c->at += length;
     return PTXGEN_OK;
 }
 
-static ptxgen_status read_scalar(struct gguf_cursor *c, enum gguf_type type,
-                                 struct gguf_value *value, ptxgen_error *err)
+static ptxgen_status read_scalar(struct gguf_cursor *c, ptxgen_gguf_value_type type,
+                                 ptxgen_gguf_value *value, ptxgen_error *err)
 {
     unsigned bytes = types[type].bytes;
     uint64_t bits;
@@ -99,13 +101,13 @@ static ptxgen_status read_scalar(struct gguf_cursor *c, enum gguf_type type,
 
     uint32_t low = (uint32_t)bits;
     switch (type) {
-    case GGUF_INT8: value->i = (int8_t)bits; break;
-    case GGUF_INT16: value->i = (int16_t)bits; break;
-    case GGUF_INT32: value->i = (int32_t)bits; break;
-    case GGUF_INT64: value->i = (int64_t)bits; break;
-    case GGUF_FLOAT32: memcpy(&value->f32, &low, sizeof low); break;
-    case GGUF_FLOAT64: memcpy(&value->f64, &bits, sizeof bits); break;
-    case GGUF_BOOL:
+    case PTXGEN_GGUF_VALUE_INT8: value->i = (int8_t)bits; break;
+    case PTXGEN_GGUF_VALUE_INT16: value->i = (int16_t)bits; break;
+    case PTXGEN_GGUF_VALUE_INT32: value->i = (int32_t)bits; break;
+    case PTXGEN_GGUF_VALUE_INT64: value->i = (int64_t)bits; break;
+    case PTXGEN_GGUF_VALUE_FLOAT32: memcpy(&value->f32, &low, sizeof low); break;
+    case PTXGEN_GGUF_VALUE_FLOAT64: memcpy(&value->f64, &bits, sizeof bits); break;
+    case PTXGEN_GGUF_VALUE_BOOL:
         if (bits > 1)
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                                "%s: BOOL at offset %zu is %" PRIu64 "; only 0 and 1 are valid",
@@ -118,14 +120,14 @@ static ptxgen_status read_scalar(struct gguf_cursor *c, enum gguf_type type,
 }
 
 static ptxgen_status read_value(struct gguf_cursor *c, uint32_t type, unsigned depth,
-                                struct gguf_value *value, ptxgen_error *err);
+                                ptxgen_gguf_value *value, ptxgen_error *err);
 
 /* Moves past `count` elements, each checked. Scalars other than BOOL have nothing to check. */
-static ptxgen_status skip_elements(struct gguf_cursor *c, enum gguf_type type, uint64_t count,
-                                   unsigned depth, ptxgen_error *err)
+static ptxgen_status skip_elements(struct gguf_cursor *c, ptxgen_gguf_value_type type,
+                                   uint64_t count, unsigned depth, ptxgen_error *err)
 {
     unsigned bytes = types[type].bytes;
-    if (bytes != 0 && type != GGUF_BOOL) {
+    if (bytes != 0 && type != PTXGEN_GGUF_VALUE_BOOL) {
         if (count > left(c) / bytes)
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                                "%s: array of %" PRIu64
@@ -134,14 +136,14 @@ static ptxgen_status skip_elements(struct gguf_cursor *c, enum gguf_type type, u
         c->at += count * bytes;
         return PTXGEN_OK;
     }
-    struct gguf_value ignored;
+    ptxgen_gguf_value ignored;
     ptxgen_status status = PTXGEN_OK;
     for (uint64_t i = 0; i < count && status == PTXGEN_OK; i++)
         status = read_value(c, type, depth, &ignored, err);
     return status;
 }
 
-static ptxgen_status read_array(struct gguf_cursor *c, unsigned depth, struct gguf_array *array,
+static ptxgen_status read_array(struct gguf_cursor *c, unsigned depth, ptxgen_gguf_array *array,
                                 ptxgen_error *err)
 {
     uint32_t type;
@@ -160,35 +162,38 @@ static ptxgen_status read_array(struct gguf_cursor *c, unsigned depth, struct gg
                            c->subject, type, TYPE_COUNT - 1);
 
     const unsigned char *data = c->at;
-    status = skip_elements(c, (enum gguf_type)type, count, depth + 1, err);
+    status = skip_elements(c, (ptxgen_gguf_value_type)type, count, depth + 1, err);
     if (status == PTXGEN_OK)
-        *array = (struct gguf_array){(enum gguf_type)type, count, data, (size_t)(c->at - data)};
+        *array =
+            (ptxgen_gguf_array){(ptxgen_gguf_value_type)type, count, data, (size_t)(c->at - data)};
     return status;
 }
 
 static ptxgen_status read_value(struct gguf_cursor *c, uint32_t type, unsigned depth,
-                                struct gguf_value *value, ptxgen_error *err)
+                                ptxgen_gguf_value *value, ptxgen_error *err)
 {
     if (type >= TYPE_COUNT)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "%s: value type %" PRIu32 " is unknown; the last is %d", c->subject,
                            type, TYPE_COUNT - 1);
-    value->type = (enum gguf_type)type;
+    value->type = (ptxgen_gguf_value_type)type;
     switch (value->type) {
-    case GGUF_STRING: return gguf_read_string(c, &value->string, err);
-    case GGUF_ARRAY: return read_array(c, depth, &value->array, err);
+    case PTXGEN_GGUF_VALUE_STRING: return gguf_read_string(c, &value->string, err);
+    case PTXGEN_GGUF_VALUE_ARRAY: return read_array(c, depth, &value->array, err);
     default: return read_scalar(c, value->type, value, err);
     }
 }
 
-ptxgen_status gguf_read_value(struct gguf_cursor *c, uint32_t type, struct gguf_value *value,
+ptxgen_status gguf_read_value(struct gguf_cursor *c, uint32_t type, ptxgen_gguf_value *value,
                               ptxgen_error *err)
 {
     return read_value(c, type, 0, value, err);
 }
 
-bool gguf_array_next(struct gguf_array *rest, struct gguf_value *element)
+bool ptxgen_gguf_array_next(ptxgen_gguf_array *rest, ptxgen_gguf_value *element)
 {
+    if (!rest || !element)
+        return false;
     struct gguf_cursor c = {.start = rest->data, .at = rest->data, .end = rest->data + rest->bytes};
     if (rest->count == 0 || gguf_read_value(&c, rest->type, element, NULL) != PTXGEN_OK)
         return false;

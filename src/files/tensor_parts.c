@@ -10,6 +10,7 @@
 #include "printable.h"
 #include "safetensors_index.h"
 #include "tensor_folder.h"
+#include "tensor_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,9 +42,9 @@ static ptxgen_status parse(struct tensor_part *part, ptxgen_error *err)
     const unsigned char *bytes = part->map.data;
     size_t size = part->map.size;
     if (size >= 4 && memcmp(bytes, "GGUF", 4) == 0)
-        return gguf_parse(bytes, size, &part->gguf, err);
+        return ptxgen_gguf_parse(bytes, size, &part->gguf, err);
     if (size > 8 && bytes[8] == '{')
-        return safetensors_parse(bytes, size, &part->safetensors, err);
+        return ptxgen_safetensors_parse(bytes, size, &part->safetensors, err);
     return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                        "neither GGUF (begins with \"GGUF\") nor safetensors (byte 8 is '{'): its "
                        "%zu bytes begin with %s",
@@ -67,16 +68,17 @@ static ptxgen_status parse_part(struct tensor_part *part, ptxgen_error *err)
 
 static void close_part(struct tensor_part *part)
 {
-    gguf_free(part->gguf);
-    safetensors_free(part->safetensors);
+    ptxgen_gguf_destroy(part->gguf);
+    ptxgen_safetensors_destroy(part->safetensors);
     mapped_file_close(&part->map);
     free(part->path);
     *part = (struct tensor_part){.path = NULL};
 }
 
-static const struct tensor_list *tensors_of(const struct tensor_part *part)
+static const ptxgen_tensor_list *tensors_of(const struct tensor_part *part)
 {
-    return part->gguf ? gguf_tensors(part->gguf) : safetensors_tensors(part->safetensors);
+    return part->gguf ? ptxgen_gguf_tensors(part->gguf)
+                      : ptxgen_safetensors_tensors(part->safetensors);
 }
 
 static ptxgen_status allocate(struct tensor_parts *parts, size_t count, const char *path,
@@ -124,7 +126,7 @@ static ptxgen_status merge(struct tensor_parts *parts, const struct safetensors_
     if (status != PTXGEN_OK || count == 0)
         return status;
     for (size_t i = 0; i < parts->count; i++) {
-        const struct tensor_list *list = tensors_of(&parts->items[i]);
+        const ptxgen_tensor_list *list = tensors_of(&parts->items[i]);
         for (size_t t = 0; t < list->count; t++)
             if (is_meant(index, &parts->items[i], list->items[t].name))
                 parts->merged.items[next++] = list->items[t];
@@ -149,7 +151,7 @@ static ptxgen_status check_places(const struct tensor_parts *parts, const char *
 {
     for (size_t i = 0; i < safetensors_index_tensor_count(index); i++) {
         const char *name = safetensors_index_tensor(index, i);
-        if (!tensor_list_find(&parts->merged, name))
+        if (!ptxgen_tensor_list_find(&parts->merged, name))
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                                "%s: it says that tensor %s is in %s, which has none of that name",
                                path, printable(name, strlen(name)).text,
@@ -260,9 +262,9 @@ static ptxgen_status read_split(const struct tensor_part *part, uint64_t *number
     ptxgen_error why;
     *number = 0;
     *count = 1;
-    ptxgen_status status = gguf_get_u64(part->gguf, "split.count", count, &why);
+    ptxgen_status status = ptxgen_gguf_get_u64(part->gguf, "split.count", count, &why);
     if (status == PTXGEN_OK && *count > 1)
-        status = gguf_get_u64(part->gguf, "split.no", number, &why);
+        status = ptxgen_gguf_get_u64(part->gguf, "split.no", number, &why);
     else if (status == PTXGEN_ERROR_NOT_FOUND)
         status = PTXGEN_OK;
     return status == PTXGEN_OK
@@ -291,7 +293,8 @@ static ptxgen_status check_total(const struct tensor_parts *parts, ptxgen_error 
 {
     uint64_t total;
     ptxgen_error why;
-    ptxgen_status status = gguf_get_u64(parts->items[0].gguf, "split.tensors.count", &total, &why);
+    ptxgen_status status =
+        ptxgen_gguf_get_u64(parts->items[0].gguf, "split.tensors.count", &total, &why);
     if (status == PTXGEN_ERROR_NOT_FOUND)
         return PTXGEN_OK;
     if (status == PTXGEN_OK && total != parts->merged.count)

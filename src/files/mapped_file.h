@@ -5,8 +5,8 @@
  * The bytes stay valid until mapped_file_close. A file that another process shortens while it is
  * mapped faults on access, as every memory map does.
  */
-#ifndef PTXGEN_CLI_MAPPED_FILE_H
-#define PTXGEN_CLI_MAPPED_FILE_H
+#ifndef PTXGEN_FILES_MAPPED_FILE_H
+#define PTXGEN_FILES_MAPPED_FILE_H
 
 #include <ptxgen/status.h>
 #include <stddef.h>

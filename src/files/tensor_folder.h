@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** The file that a folder of a checkpoint is read from. */
-#ifndef PTXGEN_CLI_TENSOR_FOLDER_H
-#define PTXGEN_CLI_TENSOR_FOLDER_H
+#ifndef PTXGEN_FILES_TENSOR_FOLDER_H
+#define PTXGEN_FILES_TENSOR_FOLDER_H
 
 #include <ptxgen/status.h>
 

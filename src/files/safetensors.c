@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "safetensors.h"
-
 #include "json_text.h"
 #include "printable.h"
+#include "tensor_list.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,15 +13,15 @@ static const char metadata_key[] = "__metadata__";
 /* Where a tensor lies in the data section, for the check that the section is filled. */
 struct span {
     uint64_t begin, end;
-    const struct named_tensor *tensor;
+    const ptxgen_tensor *tensor;
 };
 
 /* Tensor names and metadata point into `header`. */
-struct safetensors_file {
-    cJSON *header;
-    struct tensor_list tensors;
+struct ptxgen_safetensors {
+    struct json_text *header;
+    ptxgen_tensor_list tensors;
     size_t metadata_count;
-    struct name_index_entry *metadata; /* position: into metadata_values */
+    struct ptxgen_name *metadata; /* position: into metadata_values */
     const char **metadata_values;
 };
 
@@ -57,45 +56,52 @@ static ptxgen_status find_header(const unsigned char *bytes, size_t size, size_t
     return PTXGEN_OK;
 }
 
-/* Counts and offsets. cJSON keeps numbers as doubles, exact below 2^53: beyond the largest file. */
-static bool as_count(const cJSON *item, uint64_t *value)
+/* Counts and offsets: to 2^53 - 1, what every writer of JSON keeps exactly. */
+static bool as_count(const struct json_value *item, uint64_t *value)
 {
-    const double limit = 9007199254740992.0;
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < limit))
+    enum { MOST_DIGITS = 16 };
+    const uint64_t limit = UINT64_C(1) << 53;
+    if (item->kind != JSON_NUMBER || item->length > MOST_DIGITS)
         return false;
-    *value = (uint64_t)item->valuedouble;
-    return (double)*value == item->valuedouble;
+    *value = 0;
+    for (uint32_t i = 0; i < item->length; i++) {
+        if (item->text[i] < '0' || item->text[i] > '9')
+            return false;
+        *value = 10 * *value + (uint64_t)(item->text[i] - '0');
+    }
+    return *value < limit;
 }
 
-static ptxgen_status read_dtype(const char *name, const cJSON *item, enum tensor_dtype *dtype,
-                                ptxgen_error *err)
+static ptxgen_status read_dtype(const char *name, const struct json_value *item,
+                                ptxgen_dtype *dtype, ptxgen_error *err)
 {
-    if (!cJSON_IsString(item))
+    if (item->kind != JSON_STRING)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"dtype\" is not a string",
                            quoted(name).text);
-    for (int i = 0; i < TENSOR_DTYPE_COUNT; i++) {
-        const struct tensor_dtype_info *info = tensor_dtype_info((enum tensor_dtype)i);
-        if (info->in_safetensors && strcmp(info->name, item->valuestring) == 0) {
-            *dtype = (enum tensor_dtype)i;
+    const ptxgen_dtype_info *info;
+    for (int i = 0; (info = ptxgen_dtype_find((ptxgen_dtype)i)) != NULL; i++) {
+        if (info->in_safetensors && strcmp(info->name, item->text) == 0) {
+            *dtype = (ptxgen_dtype)i;
             return PTXGEN_OK;
         }
     }
     return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "tensor %s: dtype %s is unknown",
-                       quoted(name).text, quoted(item->valuestring).text);
+                       quoted(name).text, quoted(item->text).text);
 }
 
-static ptxgen_status read_shape(const cJSON *item, struct named_tensor *tensor, ptxgen_error *err)
+static ptxgen_status read_shape(const struct json_value *item, ptxgen_tensor *tensor,
+                                ptxgen_error *err)
 {
     struct printable name = quoted(tensor->name);
-    const cJSON *dim;
-    if (!cJSON_IsArray(item))
+    const struct json_value *dim;
+    if (item->kind != JSON_ARRAY)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"shape\" is not an array",
                            name.text);
-    cJSON_ArrayForEach(dim, item)
+    json_each(dim, item)
     {
-        if (tensor->ndim == TENSOR_MAX_DIMS)
+        if (tensor->ndim == PTXGEN_TENSOR_MAX_DIMS)
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "tensor %s: more than %d dimensions",
-                               name.text, TENSOR_MAX_DIMS);
+                               name.text, PTXGEN_TENSOR_MAX_DIMS);
         if (!as_count(dim, &tensor->shape[tensor->ndim]))
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                                "tensor %s: dimension %u is not an integer from 0 to 2^53 - 1",
@@ -105,11 +111,12 @@ static ptxgen_status read_shape(const cJSON *item, struct named_tensor *tensor, 
     return PTXGEN_OK;
 }
 
-static ptxgen_status read_offsets(const char *name, const cJSON *item, struct span *span,
-                                  ptxgen_error *err)
+static ptxgen_status read_offsets(const char *name, const struct json_value *item,
+                                  struct span *span, ptxgen_error *err)
 {
-    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
-        !as_count(item->child, &span->begin) || !as_count(item->child->next, &span->end))
+    const struct json_value *begin = item->kind == JSON_ARRAY ? json_child(item) : NULL;
+    const struct json_value *end = begin ? json_next(begin) : NULL;
+    if (!end || json_next(end) || !as_count(begin, &span->begin) || !as_count(end, &span->end))
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "tensor %s: \"data_offsets\" is not two integers from 0 to 2^53 - 1",
                            quoted(name).text);
@@ -123,44 +130,44 @@ static ptxgen_status read_offsets(const char *name, const cJSON *item, struct sp
 /* The three members that the format defines; others are left alone, as other readers do. */
 enum member { DTYPE, SHAPE, DATA_OFFSETS, MEMBER_COUNT };
 
-static ptxgen_status find_members(const cJSON *entry, const cJSON *members[MEMBER_COUNT],
-                                  ptxgen_error *err)
+static ptxgen_status find_members(const struct json_value *entry,
+                                  const struct json_value *members[MEMBER_COUNT], ptxgen_error *err)
 {
     static const char *const names[MEMBER_COUNT] = {"dtype", "shape", "data_offsets"};
-    const cJSON *item;
-    if (!cJSON_IsObject(entry))
+    const struct json_value *item;
+    if (entry->kind != JSON_OBJECT)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: its value is not an object",
-                           quoted(entry->string).text);
-    cJSON_ArrayForEach(item, entry)
+                           quoted(entry->key).text);
+    json_each(item, entry)
     {
         for (int i = 0; i < MEMBER_COUNT; i++) {
-            if (strcmp(item->string, names[i]) != 0)
+            if (strcmp(item->key, names[i]) != 0)
                 continue;
             if (members[i])
                 return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"%s\" appears twice",
-                                   quoted(entry->string).text, names[i]);
+                                   quoted(entry->key).text, names[i]);
             members[i] = item;
         }
     }
     for (int i = 0; i < MEMBER_COUNT; i++)
         if (!members[i])
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"%s\" is missing",
-                               quoted(entry->string).text, names[i]);
+                               quoted(entry->key).text, names[i]);
     return PTXGEN_OK;
 }
 
-static ptxgen_status read_tensor(const cJSON *entry, struct named_tensor *tensor, struct span *span,
-                                 ptxgen_error *err)
+static ptxgen_status read_tensor(const struct json_value *entry, ptxgen_tensor *tensor,
+                                 struct span *span, ptxgen_error *err)
 {
-    const cJSON *members[MEMBER_COUNT] = {0};
+    const struct json_value *members[MEMBER_COUNT] = {0};
     ptxgen_status status;
-    tensor->name = entry->string;
+    tensor->name = entry->key;
     span->tensor = tensor;
     if ((status = find_members(entry, members, err)) != PTXGEN_OK ||
         (status = read_dtype(tensor->name, members[DTYPE], &tensor->dtype, err)) != PTXGEN_OK ||
         (status = read_shape(members[SHAPE], tensor, err)) != PTXGEN_OK ||
         (status = read_offsets(tensor->name, members[DATA_OFFSETS], span, err)) != PTXGEN_OK ||
-        (status = named_tensor_measure(tensor, err)) != PTXGEN_OK)
+        (status = tensor_measure(tensor, err)) != PTXGEN_OK)
         return status;
     if (span->end - span->begin != tensor->bytes)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
@@ -168,7 +175,7 @@ static ptxgen_status read_tensor(const cJSON *entry, struct named_tensor *tensor
                            " bytes, but shape %s of %s takes %zu",
                            quoted(tensor->name).text, span->begin, span->end,
                            span->end - span->begin, tensor_shape_text(tensor).text,
-                           tensor_dtype_info(tensor->dtype)->name, tensor->bytes);
+                           ptxgen_dtype_find(tensor->dtype)->name, tensor->bytes);
     return PTXGEN_OK;
 }
 
@@ -204,14 +211,14 @@ static ptxgen_status check_filled(struct span *spans, size_t count, uint64_t sec
     return PTXGEN_OK;
 }
 
-static ptxgen_status read_metadata(struct safetensors_file *file, const cJSON *object,
+static ptxgen_status read_metadata(ptxgen_safetensors *file, const struct json_value *object,
                                    ptxgen_error *err)
 {
-    const cJSON *item;
+    const struct json_value *item;
     size_t count = 0, i = 0;
-    if (!cJSON_IsObject(object))
+    if (object->kind != JSON_OBJECT)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "\"%s\" is not an object", metadata_key);
-    cJSON_ArrayForEach(item, object) count++;
+    json_each(item, object) count++;
     if (count == 0)
         return PTXGEN_OK;
     file->metadata = calloc(count, sizeof *file->metadata);
@@ -219,13 +226,13 @@ static ptxgen_status read_metadata(struct safetensors_file *file, const cJSON *o
     if (!file->metadata || !file->metadata_values)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu metadata keys",
                            count);
-    cJSON_ArrayForEach(item, object)
+    json_each(item, object)
     {
-        if (!cJSON_IsString(item))
+        if (item->kind != JSON_STRING)
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s key %s: its value is not a string",
-                               metadata_key, quoted(item->string).text);
-        file->metadata[i] = (struct name_index_entry){item->string, i};
-        file->metadata_values[i++] = item->valuestring;
+                               metadata_key, quoted(item->key).text);
+        file->metadata[i] = (struct ptxgen_name){item->key, i};
+        file->metadata_values[i++] = item->text;
     }
     file->metadata_count = count;
     name_index_sort(file->metadata, count);
@@ -236,18 +243,17 @@ static ptxgen_status read_metadata(struct safetensors_file *file, const cJSON *o
     return PTXGEN_OK;
 }
 
-static bool is_metadata(const cJSON *entry)
+static bool is_metadata(const struct json_value *entry)
 {
-    return strcmp(entry->string, metadata_key) == 0;
+    return strcmp(entry->key, metadata_key) == 0;
 }
 
-static ptxgen_status read_entries(struct safetensors_file *file, struct span *spans,
-                                  ptxgen_error *err)
+static ptxgen_status read_entries(ptxgen_safetensors *file, struct span *spans, ptxgen_error *err)
 {
-    const cJSON *entry;
+    const struct json_value *entry;
     size_t i = 0;
     bool metadata_seen = false;
-    cJSON_ArrayForEach(entry, file->header)
+    json_each(entry, json_text_root(file->header))
     {
         ptxgen_status status;
         if (!is_metadata(entry)) {
@@ -265,12 +271,12 @@ static ptxgen_status read_entries(struct safetensors_file *file, struct span *sp
     return tensor_list_index(&file->tensors, err);
 }
 
-static ptxgen_status read_tensors(struct safetensors_file *file, const unsigned char *data,
+static ptxgen_status read_tensors(ptxgen_safetensors *file, const unsigned char *data,
                                   size_t data_bytes, ptxgen_error *err)
 {
-    const cJSON *entry;
+    const struct json_value *entry;
     size_t count = 0;
-    cJSON_ArrayForEach(entry, file->header) count += !is_metadata(entry);
+    json_each(entry, json_text_root(file->header)) count += !is_metadata(entry);
 
     ptxgen_status status = tensor_list_allocate(&file->tensors, count, err);
     if (status != PTXGEN_OK)
@@ -294,15 +300,18 @@ static ptxgen_status read_tensors(struct safetensors_file *file, const unsigned 
     return status;
 }
 
-ptxgen_status safetensors_parse(const void *bytes, size_t size, struct safetensors_file **file,
-                                ptxgen_error *err)
+ptxgen_status ptxgen_safetensors_parse(const void *bytes, size_t size, ptxgen_safetensors **file,
+                                       ptxgen_error *err)
 {
     size_t header_bytes = 0;
+    if (!bytes || !file)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_safetensors_parse: bytes and file must be given");
     *file = NULL;
     ptxgen_status status = find_header(bytes, size, &header_bytes, err);
     if (status != PTXGEN_OK)
         return status;
-    struct safetensors_file *parsed = calloc(1, sizeof *parsed);
+    ptxgen_safetensors *parsed = calloc(1, sizeof *parsed);
     if (!parsed)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to read a safetensors file");
 
@@ -315,37 +324,37 @@ ptxgen_status safetensors_parse(const void *bytes, size_t size, struct safetenso
     if (status == PTXGEN_OK)
         *file = parsed;
     else
-        safetensors_free(parsed);
+        ptxgen_safetensors_destroy(parsed);
     return status;
 }
 
-void safetensors_free(struct safetensors_file *file)
+void ptxgen_safetensors_destroy(ptxgen_safetensors *file)
 {
     if (!file)
         return;
     free(file->metadata);
     free(file->metadata_values);
     tensor_list_free(&file->tensors);
-    cJSON_Delete(file->header);
+    json_text_free(file->header);
     free(file);
 }
 
-const struct tensor_list *safetensors_tensors(const struct safetensors_file *file)
+const ptxgen_tensor_list *ptxgen_safetensors_tensors(const ptxgen_safetensors *file)
 {
-    return &file->tensors;
+    return file ? &file->tensors : NULL;
 }
 
-const char *safetensors_metadata(const struct safetensors_file *file, const char *key)
+const char *ptxgen_safetensors_metadata(const ptxgen_safetensors *file, const char *key)
 {
-    const struct name_index_entry *found =
-        name_index_find(file->metadata, file->metadata_count, key);
+    const struct ptxgen_name *found =
+        file && key ? name_index_find(file->metadata, file->metadata_count, key) : NULL;
     return found ? file->metadata_values[found->position] : NULL;
 }
 
-const char *safetensors_metadata_at(const struct safetensors_file *file, size_t index,
-                                    const char **value)
+const char *ptxgen_safetensors_metadata_at(const ptxgen_safetensors *file, size_t index,
+                                           const char **value)
 {
-    if (index >= file->metadata_count)
+    if (!file || !value || index >= file->metadata_count)
         return NULL;
     *value = file->metadata_values[file->metadata[index].position];
     return file->metadata[index].name;

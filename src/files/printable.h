@@ -2,8 +2,8 @@
 /**
  * Names as they stand in untrusted files, made fit for an error sentence.
  */
-#ifndef PTXGEN_CLI_PRINTABLE_H
-#define PTXGEN_CLI_PRINTABLE_H
+#ifndef PTXGEN_FILES_PRINTABLE_H
+#define PTXGEN_FILES_PRINTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,10 +13,10 @@ static const char map_key[] = "weight_map";
 
 /* Names point into `json`. */
 struct safetensors_index {
-    cJSON *json;
+    struct json_text *json;
     size_t tensor_count, file_count;
-    struct name_index_entry *tensors; /* position: into `places` */
-    const char **places;              /* the file of each tensor, in the order of the text */
+    struct ptxgen_name *tensors; /* position: into `places` */
+    const char **places;         /* the file of each tensor, in the order of the text */
     const char **files;
 };
 
@@ -26,37 +26,38 @@ static struct printable quoted(const char *name)
 }
 
 /* A name without a folder: nothing outside the index's own folder is opened. */
-static ptxgen_status check_file_name(const cJSON *entry, ptxgen_error *err)
+static ptxgen_status check_file_name(const struct json_value *entry, ptxgen_error *err)
 {
-    const char *name = cJSON_GetStringValue(entry);
+    const char *name = entry->kind == JSON_STRING ? entry->text : NULL;
     if (!name)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "safetensors index: the file of tensor %s is not a string",
-                           quoted(entry->string).text);
+                           quoted(entry->key).text);
     if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || strchr(name, '/'))
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "safetensors index: tensor %s is in %s, which is not the name of a file "
                            "beside the index",
-                           quoted(entry->string).text, quoted(name).text);
+                           quoted(entry->key).text, quoted(name).text);
     return PTXGEN_OK;
 }
 
-static ptxgen_status find_map(const cJSON *json, const cJSON **map, ptxgen_error *err)
+static ptxgen_status find_map(const struct json_value *json, const struct json_value **map,
+                              ptxgen_error *err)
 {
-    const cJSON *item;
+    const struct json_value *item;
     *map = NULL;
-    if (!cJSON_IsObject(json))
+    if (json->kind != JSON_OBJECT)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "safetensors index: it is not an object");
-    cJSON_ArrayForEach(item, json)
+    json_each(item, json)
     {
-        if (strcmp(item->string, map_key) != 0)
+        if (strcmp(item->key, map_key) != 0)
             continue;
         if (*map)
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                                "safetensors index: \"%s\" appears twice", map_key);
         *map = item;
     }
-    if (!*map || !cJSON_IsObject(*map))
+    if (!*map || (*map)->kind != JSON_OBJECT)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "safetensors index: \"%s\" is %s; a sharded checkpoint's index has an "
                            "object there",
@@ -79,11 +80,12 @@ static void list_files(struct safetensors_index *index)
             index->files[index->file_count++] = index->files[i];
 }
 
-static ptxgen_status read_map(struct safetensors_index *index, const cJSON *map, ptxgen_error *err)
+static ptxgen_status read_map(struct safetensors_index *index, const struct json_value *map,
+                              ptxgen_error *err)
 {
-    const cJSON *entry;
+    const struct json_value *entry;
     size_t count = 0, i = 0;
-    cJSON_ArrayForEach(entry, map) count++;
+    json_each(entry, map) count++;
     if (!count)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "safetensors index: \"%s\" is empty",
                            map_key);
@@ -93,13 +95,13 @@ static ptxgen_status read_map(struct safetensors_index *index, const cJSON *map,
     if (!index->tensors || !index->places || !index->files)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for an index of %zu tensors",
                            count);
-    cJSON_ArrayForEach(entry, map)
+    json_each(entry, map)
     {
         ptxgen_status status = check_file_name(entry, err);
         if (status != PTXGEN_OK)
             return status;
-        index->tensors[i] = (struct name_index_entry){entry->string, i};
-        index->places[i++] = entry->valuestring;
+        index->tensors[i] = (struct ptxgen_name){entry->key, i};
+        index->places[i++] = entry->text;
     }
     index->tensor_count = count;
     list_files(index);
@@ -114,7 +116,7 @@ static ptxgen_status read_map(struct safetensors_index *index, const cJSON *map,
 ptxgen_status safetensors_index_parse(const void *bytes, size_t size,
                                       struct safetensors_index **index, ptxgen_error *err)
 {
-    const cJSON *map;
+    const struct json_value *map;
     *index = NULL;
     if (size == 0 || size > MOST_BYTES)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
@@ -125,7 +127,7 @@ ptxgen_status safetensors_index_parse(const void *bytes, size_t size,
                            "no memory to read a safetensors index");
     ptxgen_status status = json_text_parse("safetensors index", bytes, size, &parsed->json, err);
     if (status == PTXGEN_OK)
-        status = find_map(parsed->json, &map, err);
+        status = find_map(json_text_root(parsed->json), &map, err);
     if (status == PTXGEN_OK)
         status = read_map(parsed, map, err);
     if (status == PTXGEN_OK)
@@ -142,7 +144,7 @@ void safetensors_index_free(struct safetensors_index *index)
     free(index->tensors);
     free(index->places);
     free(index->files);
-    cJSON_Delete(index->json);
+    json_text_free(index->json);
     free(index);
 }
 
@@ -168,7 +170,6 @@ const char *safetensors_index_tensor(const struct safetensors_index *index, size
 
 const char *safetensors_index_find(const struct safetensors_index *index, const char *tensor)
 {
-    const struct name_index_entry *found =
-        name_index_find(index->tensors, index->tensor_count, tensor);
+    const struct ptxgen_name *found = name_index_find(index->tensors, index->tensor_count, tensor);
     return found ? index->places[found->position] : NULL;
 }

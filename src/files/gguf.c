@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gguf.h"
+#include "gguf_read.h"
+#include "tensor_list.h"
 
 #include "printable.h"
 
@@ -22,16 +23,16 @@ enum {
 
 struct entry {
     char *key;
-    struct gguf_value value;
+    ptxgen_gguf_value value;
 };
 
-struct gguf_file {
+struct ptxgen_gguf {
     uint32_t version;
     uint32_t alignment;
     size_t key_count;
     struct entry *entries;
-    struct name_index_entry *by_key;
-    struct tensor_list tensors;
+    struct ptxgen_name *by_key;
+    ptxgen_tensor_list tensors;
     uint64_t *offsets; /* of each tensor within the data section */
 };
 
@@ -39,7 +40,7 @@ struct gguf_file {
 static ptxgen_status read_name(struct gguf_cursor *c, size_t longest, char **name,
                                ptxgen_error *err)
 {
-    struct gguf_string s;
+    ptxgen_gguf_string s;
     ptxgen_status status = gguf_read_string(c, &s, err);
     if (status != PTXGEN_OK)
         return status;
@@ -77,8 +78,8 @@ static ptxgen_status check_count(const struct gguf_cursor *c, const char *what, 
     return PTXGEN_OK;
 }
 
-static ptxgen_status read_header(struct gguf_cursor *c, struct gguf_file *file,
-                                 uint64_t *tensor_count, uint64_t *key_count, ptxgen_error *err)
+static ptxgen_status read_header(struct gguf_cursor *c, ptxgen_gguf *file, uint64_t *tensor_count,
+                                 uint64_t *key_count, ptxgen_error *err)
 {
     uint32_t magic;
     snprintf(c->subject, sizeof c->subject, "GGUF header");
@@ -120,7 +121,7 @@ static ptxgen_status read_entry(struct gguf_cursor *c, size_t index, struct entr
     return gguf_read_value(c, type, &entry->value, err);
 }
 
-static ptxgen_status read_entries(struct gguf_cursor *c, struct gguf_file *file, size_t count,
+static ptxgen_status read_entries(struct gguf_cursor *c, ptxgen_gguf *file, size_t count,
                                   ptxgen_error *err)
 {
     if (count == 0)
@@ -135,7 +136,7 @@ static ptxgen_status read_entries(struct gguf_cursor *c, struct gguf_file *file,
         ptxgen_status status = read_entry(c, i, &file->entries[i], err);
         if (status != PTXGEN_OK)
             return status;
-        file->by_key[i] = (struct name_index_entry){file->entries[i].key, i};
+        file->by_key[i] = (struct ptxgen_name){file->entries[i].key, i};
     }
     name_index_sort(file->by_key, count);
     const char *twice = name_index_duplicate(file->by_key, count);
@@ -145,16 +146,16 @@ static ptxgen_status read_entries(struct gguf_cursor *c, struct gguf_file *file,
     return PTXGEN_OK;
 }
 
-static ptxgen_status find_alignment(struct gguf_file *file, ptxgen_error *err)
+static ptxgen_status find_alignment(ptxgen_gguf *file, ptxgen_error *err)
 {
     static const char key[] = "general.alignment";
-    const struct gguf_value *value = gguf_find(file, key);
+    const ptxgen_gguf_value *value = ptxgen_gguf_find(file, key);
     file->alignment = DEFAULT_ALIGNMENT;
     if (!value)
         return PTXGEN_OK;
-    if (value->type != GGUF_UINT32)
+    if (value->type != PTXGEN_GGUF_VALUE_UINT32)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "key \"%s\" is %s; it must be UINT32", key,
-                           gguf_type_name(value->type));
+                           ptxgen_gguf_value_type_name(value->type));
     if (value->u < MIN_ALIGNMENT || (value->u & (value->u - 1)) != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "key \"%s\" is %" PRIu64 "; it must be a power of two, at least %d", key,
@@ -163,13 +164,13 @@ static ptxgen_status find_alignment(struct gguf_file *file, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
-static ptxgen_status find_dtype(const char *subject, uint32_t ggml_type, enum tensor_dtype *dtype,
+static ptxgen_status find_dtype(const char *subject, uint32_t ggml_type, ptxgen_dtype *dtype,
                                 ptxgen_error *err)
 {
-    for (int i = 0; i < TENSOR_DTYPE_COUNT; i++) {
-        int number = tensor_dtype_info((enum tensor_dtype)i)->ggml_type;
-        if (number >= 0 && (uint32_t)number == ggml_type) {
-            *dtype = (enum tensor_dtype)i;
+    const ptxgen_dtype_info *info;
+    for (int i = 0; (info = ptxgen_dtype_find((ptxgen_dtype)i)) != NULL; i++) {
+        if (info->ggml_type >= 0 && (uint32_t)info->ggml_type == ggml_type) {
+            *dtype = (ptxgen_dtype)i;
             return PTXGEN_OK;
         }
     }
@@ -178,8 +179,7 @@ static ptxgen_status find_dtype(const char *subject, uint32_t ggml_type, enum te
 }
 
 /* The file gives the innermost dimension first. */
-static ptxgen_status read_shape(struct gguf_cursor *c, struct named_tensor *tensor,
-                                ptxgen_error *err)
+static ptxgen_status read_shape(struct gguf_cursor *c, ptxgen_tensor *tensor, ptxgen_error *err)
 {
     ptxgen_status status = gguf_read_u32(c, &tensor->ndim, err);
     if (status != PTXGEN_OK)
@@ -193,10 +193,9 @@ static ptxgen_status read_shape(struct gguf_cursor *c, struct named_tensor *tens
     return PTXGEN_OK;
 }
 
-static ptxgen_status check_rows(const char *subject, const struct named_tensor *tensor,
-                                ptxgen_error *err)
+static ptxgen_status check_rows(const char *subject, const ptxgen_tensor *tensor, ptxgen_error *err)
 {
-    const struct tensor_dtype_info *dtype = tensor_dtype_info(tensor->dtype);
+    const ptxgen_dtype_info *dtype = ptxgen_dtype_find(tensor->dtype);
     uint64_t row = tensor->ndim ? tensor->shape[tensor->ndim - 1] : 1;
     if (row % dtype->block_elements == 0)
         return PTXGEN_OK;
@@ -206,8 +205,7 @@ static ptxgen_status check_rows(const char *subject, const struct named_tensor *
 }
 
 static ptxgen_status read_tensor(struct gguf_cursor *c, size_t index, uint32_t alignment,
-                                 struct named_tensor *tensor, uint64_t *data_offset,
-                                 ptxgen_error *err)
+                                 ptxgen_tensor *tensor, uint64_t *data_offset, ptxgen_error *err)
 {
     char *name = NULL;
     uint32_t type;
@@ -223,7 +221,7 @@ static ptxgen_status read_tensor(struct gguf_cursor *c, size_t index, uint32_t a
         (status = find_dtype(c->subject, type, &tensor->dtype, err)) != PTXGEN_OK ||
         (status = gguf_read_u64(c, data_offset, err)) != PTXGEN_OK ||
         (status = check_rows(c->subject, tensor, err)) != PTXGEN_OK ||
-        (status = named_tensor_measure(tensor, err)) != PTXGEN_OK)
+        (status = tensor_measure(tensor, err)) != PTXGEN_OK)
         return status;
     if (*data_offset % alignment != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
@@ -232,7 +230,7 @@ static ptxgen_status read_tensor(struct gguf_cursor *c, size_t index, uint32_t a
     return PTXGEN_OK;
 }
 
-static ptxgen_status read_tensors(struct gguf_cursor *c, struct gguf_file *file, size_t count,
+static ptxgen_status read_tensors(struct gguf_cursor *c, ptxgen_gguf *file, size_t count,
                                   ptxgen_error *err)
 {
     ptxgen_status status = tensor_list_allocate(&file->tensors, count, err);
@@ -251,7 +249,7 @@ static ptxgen_status read_tensors(struct gguf_cursor *c, struct gguf_file *file,
 }
 
 /* The data section starts at the first aligned offset after the descriptions. */
-static ptxgen_status place_tensors(const struct gguf_cursor *c, struct gguf_file *file,
+static ptxgen_status place_tensors(const struct gguf_cursor *c, ptxgen_gguf *file,
                                    ptxgen_error *err)
 {
     uint64_t size = (uint64_t)(c->end - c->start);
@@ -259,7 +257,7 @@ static ptxgen_status place_tensors(const struct gguf_cursor *c, struct gguf_file
     uint64_t base = described + (file->alignment - described % file->alignment) % file->alignment;
 
     for (size_t i = 0; i < file->tensors.count; i++) {
-        struct named_tensor *t = &file->tensors.items[i];
+        ptxgen_tensor *t = &file->tensors.items[i];
         uint64_t room = base <= size ? size - base : 0;
         if (base > size || file->offsets[i] > room || t->bytes > room - file->offsets[i])
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
@@ -274,17 +272,17 @@ static ptxgen_status place_tensors(const struct gguf_cursor *c, struct gguf_file
 
 static int compare_placement(const void *a, const void *b)
 {
-    const struct named_tensor *x = *(const struct named_tensor *const *)a;
-    const struct named_tensor *y = *(const struct named_tensor *const *)b;
+    const ptxgen_tensor *x = *(const ptxgen_tensor *const *)a;
+    const ptxgen_tensor *y = *(const ptxgen_tensor *const *)b;
     const unsigned char *p = x->data, *q = y->data;
     return p != q ? (p > q) - (p < q) : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-static ptxgen_status refuse_overlap(const struct tensor_list *tensors, ptxgen_error *err)
+static ptxgen_status refuse_overlap(const ptxgen_tensor_list *tensors, ptxgen_error *err)
 {
     if (tensors->count == 0)
         return PTXGEN_OK;
-    const struct named_tensor **placed = calloc(tensors->count, sizeof *placed);
+    const ptxgen_tensor **placed = calloc(tensors->count, sizeof *placed);
     if (!placed)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu tensors",
                            tensors->count);
@@ -294,7 +292,7 @@ static ptxgen_status refuse_overlap(const struct tensor_list *tensors, ptxgen_er
 
     ptxgen_status status = PTXGEN_OK;
     for (size_t i = 1; i < tensors->count && status == PTXGEN_OK; i++) {
-        const struct named_tensor *a = placed[i - 1], *b = placed[i];
+        const ptxgen_tensor *a = placed[i - 1], *b = placed[i];
         if ((const unsigned char *)a->data + a->bytes > (const unsigned char *)b->data)
             status = ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                                  "tensors %s and %s overlap: the first has %zu bytes, the second "
@@ -307,7 +305,7 @@ static ptxgen_status refuse_overlap(const struct tensor_list *tensors, ptxgen_er
     return status;
 }
 
-static ptxgen_status parse(struct gguf_cursor *c, struct gguf_file *file, ptxgen_error *err)
+static ptxgen_status parse(struct gguf_cursor *c, ptxgen_gguf *file, ptxgen_error *err)
 {
     uint64_t tensor_count, key_count;
     ptxgen_status status;
@@ -320,12 +318,14 @@ static ptxgen_status parse(struct gguf_cursor *c, struct gguf_file *file, ptxgen
     return refuse_overlap(&file->tensors, err);
 }
 
-ptxgen_status gguf_parse(const void *bytes, size_t size, struct gguf_file **file, ptxgen_error *err)
+ptxgen_status ptxgen_gguf_parse(const void *bytes, size_t size, ptxgen_gguf **file,
+                                ptxgen_error *err)
 {
+    if (!bytes || !file)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_gguf_parse: bytes and file must be given");
     *file = NULL;
-    if (!bytes)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "not a GGUF file: it is empty");
-    struct gguf_file *parsed = calloc(1, sizeof *parsed);
+    ptxgen_gguf *parsed = calloc(1, sizeof *parsed);
     if (!parsed)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to read a GGUF file");
     struct gguf_cursor c = {
@@ -334,11 +334,11 @@ ptxgen_status gguf_parse(const void *bytes, size_t size, struct gguf_file **file
     if (status == PTXGEN_OK)
         *file = parsed;
     else
-        gguf_free(parsed);
+        ptxgen_gguf_destroy(parsed);
     return status;
 }
 
-void gguf_free(struct gguf_file *file)
+void ptxgen_gguf_destroy(ptxgen_gguf *file)
 {
     if (!file)
         return;
@@ -353,38 +353,39 @@ void gguf_free(struct gguf_file *file)
     free(file);
 }
 
-uint32_t gguf_version(const struct gguf_file *file)
+uint32_t ptxgen_gguf_version(const ptxgen_gguf *file)
 {
-    return file->version;
+    return file ? file->version : 0;
 }
 
-uint32_t gguf_alignment(const struct gguf_file *file)
+uint32_t ptxgen_gguf_alignment(const ptxgen_gguf *file)
 {
-    return file->alignment;
+    return file ? file->alignment : 0;
 }
 
-const struct tensor_list *gguf_tensors(const struct gguf_file *file)
+const ptxgen_tensor_list *ptxgen_gguf_tensors(const ptxgen_gguf *file)
 {
-    return &file->tensors;
+    return file ? &file->tensors : NULL;
 }
 
-size_t gguf_key_count(const struct gguf_file *file)
+size_t ptxgen_gguf_key_count(const ptxgen_gguf *file)
 {
-    return file->key_count;
+    return file ? file->key_count : 0;
 }
 
-const char *gguf_key(const struct gguf_file *file, size_t index)
+const char *ptxgen_gguf_key(const ptxgen_gguf *file, size_t index)
 {
-    return file->entries[index].key;
+    return index < ptxgen_gguf_key_count(file) ? file->entries[index].key : NULL;
 }
 
-const struct gguf_value *gguf_value_at(const struct gguf_file *file, size_t index)
+const ptxgen_gguf_value *ptxgen_gguf_value_at(const ptxgen_gguf *file, size_t index)
 {
-    return &file->entries[index].value;
+    return index < ptxgen_gguf_key_count(file) ? &file->entries[index].value : NULL;
 }
 
-const struct gguf_value *gguf_find(const struct gguf_file *file, const char *key)
+const ptxgen_gguf_value *ptxgen_gguf_find(const ptxgen_gguf *file, const char *key)
 {
-    const struct name_index_entry *found = name_index_find(file->by_key, file->key_count, key);
+    const struct ptxgen_name *found =
+        file && key ? name_index_find(file->by_key, file->key_count, key) : NULL;
     return found ? &file->entries[found->position].value : NULL;
 }
