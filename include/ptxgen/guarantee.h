@@ -2,7 +2,8 @@
 /**
  * What the launches of a plan promise about the bits and the values of y, as plain data: which entry
  * runs, whether y is exact, for which M a row of y has the same bits, what is rounded, and which
- * quantity the error is relative to. Every family fills it from its plan and the tokens of a launch:
+ * quantity the error is relative to. Every family of products fills it from its plan and the tokens
+ * of a launch:
  *
  *     ptxgen_guarantee g;
  *     ptxgen_marlin_guarantee(&plan, 16, &g, &err);
