@@ -218,11 +218,13 @@ ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed 
 
 /* ---- random weights ---- */
 
+/* A marlin file has no place for the order of rows. */
 static bool format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *s)
 {
-    if (format == PTXGEN_W4_MARLIN)
-        return s->n % 64 == 0 && !s->act_order;
-    return format != PTXGEN_W4_AWQ || !s->act_order;
+    const ptxgen_w4_info info = marlin_info(s);
+    ptxgen_w4_checkpoint c;
+    return ptxgen_w4_layout(&info, format, &c, NULL) == PTXGEN_OK &&
+           (format != PTXGEN_W4_MARLIN || !s->act_order);
 }
 
 /* Memory for the tensors that have a shape. */

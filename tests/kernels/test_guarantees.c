@@ -162,6 +162,7 @@ static void expect_exact(struct problem *p)
 static void expect_guarantees(const struct subject *s)
 {
     static uint64_t plan[PLAN_BYTES / 8];
+    static int number;
     struct launched all[MANY];
     size_t count = 0;
     bool differ = false;
@@ -170,6 +171,8 @@ static void expect_guarantees(const struct subject *s)
     const struct harness *h = s->family->harness;
     const struct kernel_request request = {.spec = s->spec, .tile = s->tile};
     uint32_t most = s->most ? s->most : MOST_M;
+    if (!test_in_share(number++))
+        return;
     struct device device = open_device(s->device);
     device.facts.sm_count = 6;
     struct problem p = make_tiled(&device, h, s->spec, s->tile, most, NULL, most);
@@ -230,7 +233,7 @@ static void guarantees_of_dense_hold(void **state)
 static void guarantees_of_marlin_hold(void **state)
 {
     (void)state;
-    const ptxgen_marlin_spec f16 = {.k = 2048, .n = 512, .group_size = 128, .type = PTXGEN_F16};
+    const ptxgen_marlin_spec f16 = {.k = 2048, .n = 256, .group_size = 128, .type = PTXGEN_F16};
     const ptxgen_marlin_spec bf16 = {
         .k = 1024, .n = 128, .group_size = 32, .type = PTXGEN_BF16, .zeros = 1, .max_m = MOST_M};
     const ptxgen_tile whole = {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,

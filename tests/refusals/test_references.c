@@ -78,9 +78,10 @@ static void marlin_reference_takes_matrices_of_one_shape(void **state)
     change;                                                                                        \
     REFUSED(INVALID, marlin_reference(&p, y, bound, NULL, &err), sentence)
     TAKEN(marlin_reference(&p, y, bound, NULL, &err));
-    CHANGED(p.x = NULL, "x is NULL or x_stride = 32 is less than K = 32");
-    CHANGED(p.x_stride = 31, "x is NULL or x_stride = 31 is less than K = 32");
-    CHANGED(p.residual_stride = 15, "residual_stride = 15 is less than N = 16");
+    CHANGED(p.x = NULL, "marlin: x is NULL");
+    CHANGED(p.x_stride = 31, "marlin: the row stride of x, 31, is below its 32 columns");
+    CHANGED(p.residual_stride = 15,
+            "marlin: the row stride of residual, 15, is below its 16 columns");
     CHANGED((p.up = &other, p.activation = PTXGEN_ACTIVATION_SILU),
             "up is [48, 16], but w is [32, 16]");
     CHANGED((p.up = &w, p.activation = PTXGEN_ACTIVATION_GELU),

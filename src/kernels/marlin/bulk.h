@@ -26,12 +26,6 @@ static inline uint32_t marlin_stage_steps(const ptxgen_tile *v)
     return v->wk * v->steps;
 }
 
-/* Strips that a warpgroup multiplies. */
-static inline uint32_t group_strips(const struct marlin_product *q)
-{
-    return tiles(q);
-}
-
 /* Adds `bytes` to an offset for each warp, or warpgroup, before this one along K. */
 static inline ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
 {

@@ -226,8 +226,6 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 /* The copy of a launch (plan.h) is the gathered x. */
 extern const struct gemm_planner marlin_planner;
 ptxgen_status marlin_check_tile(const void *plan, ptxgen_tile *tile, ptxgen_error *err);
-void marlin_describe(const void *plan, const ptxgen_tile *tile, uint64_t m, char *text,
-                     size_t size);
 
 /* Whether ptxgen_marlin_make_plan has filled the plan. */
 static inline bool marlin_is_plan(const void *plan)

@@ -2,6 +2,7 @@
 #include "emit.h"
 #include "spec.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -175,26 +176,24 @@ static const ptxgen_tile candidates[] = {
     TILE(MMA, 8, 64, 2, 4, 0, 1, 1, 8, 1),       TILE(MMA, 8, 64, 1, 8, 0, 1, 1, 8, 1),
     TILE(MMA, 8, 32, 1, 8, 0, 1, 1, 8, 1),       TILE(MMA, 8, 32, 7, 2, 0, 1, 1, 8, 1),
     TILE(MMA, 8, 64, 2, 4, 0, 2, 1, 8, 1),       TILE(MMA, 8, 32, 2, 4, 6, 2, 1, 8, 1),
-    TILE(MMA, 8, 32, 7, 2, 5, 2, 1, 8, 1),       TILE(BULK, 8, 32, 7, 2, 4, 2, 1, 8, 1),
-    TILE(BULK, 8, 32, 7, 2, 8, 1, 1, 8, 1),      TILE(BULK, 8, 32, 2, 8, 5, 1, 1, 8, 1),
-    TILE(MMA, 16, 64, 2, 4, 0, 1, 1, 16, 1),     TILE(MMA, 16, 64, 1, 8, 0, 1, 1, 16, 1),
-    TILE(MMA, 16, 32, 1, 8, 0, 1, 1, 16, 1),     TILE(MMA, 16, 32, 7, 2, 0, 1, 1, 16, 1),
-    TILE(MMA, 16, 32, 7, 2, 4, 2, 1, 16, 1),     TILE(BULK, 16, 32, 7, 2, 5, 2, 1, 16, 1),
+    TILE(BULK, 8, 32, 7, 2, 4, 2, 1, 8, 1),      TILE(BULK, 8, 32, 7, 2, 8, 1, 1, 8, 1),
+    TILE(BULK, 8, 32, 2, 8, 5, 1, 1, 8, 1),      TILE(MMA, 16, 64, 2, 4, 0, 1, 1, 16, 1),
+    TILE(MMA, 16, 64, 1, 8, 0, 1, 1, 16, 1),     TILE(MMA, 16, 32, 1, 8, 0, 1, 1, 16, 1),
+    TILE(MMA, 16, 32, 7, 2, 0, 1, 1, 16, 1),     TILE(BULK, 16, 32, 7, 2, 5, 2, 1, 16, 1),
     TILE(BULK, 16, 64, 1, 4, 5, 2, 1, 16, 1),    TILE(BULK, 16, 32, 2, 4, 4, 2, 1, 16, 1),
     TILE(BULK, 16, 32, 1, 8, 6, 1, 1, 16, 1),    TILE(MMA, 32, 64, 4, 2, 0, 1, 1, 32, 1),
     TILE(MMA, 32, 32, 2, 4, 0, 1, 1, 32, 1),     TILE(MMA, 32, 32, 1, 8, 0, 1, 1, 32, 1),
     TILE(MMA, 64, 64, 4, 2, 0, 1, 1, 32, 1),     TILE(MMA, 64, 32, 4, 2, 0, 1, 1, 32, 1),
     TILE(MMA, 64, 32, 2, 4, 0, 1, 1, 32, 1),     TILE(MMA, 128, 32, 8, 1, 0, 1, 1, 32, 1),
-    TILE(MMA, 128, 32, 4, 1, 0, 1, 1, 32, 1),    TILE(WGMMA, 32, 16, 8, 1, 0, 2, 2, 16, 1),
-    TILE(WGMMA, 32, 16, 12, 1, 8, 2, 1, 16, 1),  TILE(WGMMA, 48, 16, 16, 1, 0, 2, 1, 16, 1),
-    TILE(WGMMA, 64, 16, 8, 1, 0, 2, 1, 32, 1),   TILE(WGMMA, 64, 16, 16, 1, 0, 2, 1, 16, 1),
-    TILE(WGMMA, 32, 16, 8, 1, 0, 2, 1, 32, 2),   TILE(WGMMA, 32, 16, 8, 1, 5, 2, 2, 32, 2),
-    TILE(WGMMA, 32, 16, 4, 2, 8, 2, 1, 32, 2),   TILE(WGMMA, 64, 16, 8, 1, 0, 2, 1, 64, 2),
-    TILE(WGMMA, 64, 16, 4, 2, 4, 2, 1, 64, 2),   TILE(WGMMA, 96, 16, 16, 1, 0, 2, 1, 16, 1),
-    TILE(WGMMA, 96, 16, 8, 1, 0, 1, 1, 16, 2),   TILE(WGMMA, 128, 16, 8, 1, 0, 1, 1, 32, 1),
-    TILE(WGMMA, 128, 16, 8, 1, 0, 1, 1, 32, 2),  TILE(WGMMA, 128, 16, 16, 1, 0, 2, 1, 16, 1),
-    TILE(WGMMA, 160, 16, 12, 1, 0, 1, 1, 16, 1), TILE(WGMMA, 160, 16, 8, 1, 0, 1, 1, 16, 2),
-    TILE(WGMMA, 192, 16, 8, 1, 0, 1, 1, 16, 2),
+    TILE(WGMMA, 32, 16, 8, 1, 0, 2, 2, 16, 1),   TILE(WGMMA, 32, 16, 12, 1, 8, 2, 1, 16, 1),
+    TILE(WGMMA, 48, 16, 16, 1, 0, 2, 1, 16, 1),  TILE(WGMMA, 64, 16, 8, 1, 0, 2, 1, 32, 1),
+    TILE(WGMMA, 64, 16, 16, 1, 0, 2, 1, 16, 1),  TILE(WGMMA, 32, 16, 8, 1, 0, 2, 1, 32, 2),
+    TILE(WGMMA, 32, 16, 8, 1, 5, 2, 2, 32, 2),   TILE(WGMMA, 32, 16, 4, 2, 8, 2, 1, 32, 2),
+    TILE(WGMMA, 64, 16, 8, 1, 0, 2, 1, 64, 2),   TILE(WGMMA, 64, 16, 4, 2, 4, 2, 1, 64, 2),
+    TILE(WGMMA, 96, 16, 16, 1, 0, 2, 1, 16, 1),  TILE(WGMMA, 96, 16, 8, 1, 0, 1, 1, 16, 2),
+    TILE(WGMMA, 128, 16, 8, 1, 0, 1, 1, 32, 1),  TILE(WGMMA, 128, 16, 8, 1, 0, 1, 1, 32, 2),
+    TILE(WGMMA, 128, 16, 16, 1, 0, 2, 1, 16, 1), TILE(WGMMA, 160, 16, 12, 1, 0, 1, 1, 16, 1),
+    TILE(WGMMA, 160, 16, 8, 1, 0, 1, 1, 16, 2),  TILE(WGMMA, 192, 16, 8, 1, 0, 1, 1, 16, 2),
 };
 #undef TILE
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
@@ -465,10 +464,27 @@ static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uin
     return v->cluster > 1 || gemm_deals_whole(tiles, units);
 }
 
+bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan, const ptxgen_tile *variant)
+{
+    return marlin_is_plan(plan) && variant && !marlin_scales_sums(&plan->spec, variant);
+}
+
+static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
+{
+    const ptxgen_marlin_plan *plan = of;
+    (void)m;
+    char weights[64] = "scales are multiplied into sums, in f32";
+    if (ptxgen_marlin_rounds_weights(plan, v))
+        snprintf(weights, sizeof weights, "weights are scaled and rounded to %s",
+                 plan->spec.type == PTXGEN_F16 ? "f16" : "bf16");
+    snprintf(text, size, "tiles of %u tokens by %u features, %s; %s", v->tile_m, v->tile_n,
+             gemm_name_kind(v), weights);
+}
+
 static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
 {
     const ptxgen_marlin_spec *s = &((const ptxgen_marlin_plan *)of)->spec;
-    if (!marlin_scales_sums(s, v))
+    if (ptxgen_marlin_rounds_weights(of, v))
         g->w_rounding = s->type == PTXGEN_F16 ? PTXGEN_ROUNDING_F16 : PTXGEN_ROUNDING_BF16;
     g->bound = marlin_corrects_sums(s, v) ? PTXGEN_BOUND_PARTS : PTXGEN_BOUND_PRODUCTS;
 }
@@ -496,7 +512,7 @@ const struct gemm_planner marlin_planner = {
     .early_stages = marlin_early_stages,
     .has_cluster_per_tile = true,
     .guarantee = guarantee,
-    .describe = marlin_describe,
+    .describe = describe,
 };
 GEMM_PLANS(marlin, marlin_planner)
 GEMM_LAUNCHES(marlin, marlin_planner)

@@ -34,6 +34,7 @@
 #include "../bound.h"
 #include "../dots.h"
 #include "../half.h"
+#include "../linear_product.h"
 
 #include <float.h>
 #include <math.h>
@@ -282,15 +283,10 @@ static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2
     if (p->up && p->activation != PTXGEN_ACTIVATION_SILU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "the activation is %d, but SwiGLU's is SiLU", (int)p->activation);
-    if (p->m > 0 && (!p->x || p->x_stride < p->w->k))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "x is NULL or x_stride = %zu is less than K = %zu", p->x_stride,
-                           p->w->k);
-    if (p->residual && p->residual_stride < p->w->n)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "residual_stride = %zu is less than N = %zu", p->residual_stride,
-                           p->w->n);
-    return PTXGEN_OK;
+    const struct linear_array arrays[] = {
+        {"x", p->x, p->m > 0, p->x_stride, p->w->k},
+        {"residual", p->residual, p->residual != NULL, p->residual_stride, p->w->n}};
+    return linear_check_arrays("marlin", arrays, sizeof arrays / sizeof *arrays, err);
 }
 
 /*

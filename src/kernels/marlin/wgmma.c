@@ -7,6 +7,8 @@
  *     wgmma    │ group 0 ──────│ group 1 ──────│ group 2 ──────│
  *     warps      dequantise 1 ─│ dequantise 2 ─│ dequantise 3 ─│
  *
+ * A warp has 16 features of each strip of its warpgroup, so that its tile t is part of strip t.
+ *
  * At the last group of a stage the warps wait for the next stage and read its first words. They
  * release the slot of the earlier stage after the first group of the next stage, when all products
  * that read the slot have completed.
@@ -42,7 +44,7 @@ static void find_lane(struct marlin_bulk *b)
     struct marlin_product *q = &b->q;
     ptx_kernel *k = q->g.k;
     const struct stage_layout *l = &b->stage;
-    ptx_u32 strip = ptx_mul_lo_u32(k, q->team_index, U32(group_strips(q)));
+    ptx_u32 strip = ptx_mul_lo_u32(k, q->team_index, U32(tiles(q)));
     ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
     ptx_u32 tile = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE_BYTES), codes);
     tile = past_others(q, tile, q->v->steps * MARLIN_STEP_BYTES);
@@ -64,7 +66,7 @@ static void load_words(struct marlin_bulk *b, uint32_t step)
 {
     ptx_kernel *k = b->q.g.k;
     ptx_u32 at = ptx_add_u32(k, b->q.g.read.slot, b->codes_at);
-    for (uint32_t s = 0; s < group_strips(&b->q); s++)
+    for (uint32_t s = 0; s < tiles(&b->q); s++)
         ptx_ld_shared_v4_u32_to(k, b->q.operands.words[s], at,
                                 (int)(s * b->stage.codes_bytes + step * MARLIN_STEP_BYTES));
 }
@@ -101,12 +103,12 @@ static void enter_group(struct marlin_bulk *b, uint32_t group)
     ptx_kernel *k = q->g.k;
     const struct stage_layout *l = &b->stage;
     ptx_u32 at = find_scales(b);
-    for (uint32_t s = 0; s < group_strips(q); s++)
+    for (uint32_t s = 0; s < tiles(q); s++)
         ptx_ld_shared_u32_to(k, q->operands.scales.packed[s], at,
                              (int)(s * l->scales_bytes + group * MARLIN_SCALES_BYTES));
     if (q->spec->zeros) {
         ptx_u32 zeros_at = ptx_add_u32(k, b->q.g.read.slot, b->zeros_at);
-        for (uint32_t s = 0; s < group_strips(q); s++)
+        for (uint32_t s = 0; s < tiles(q); s++)
             keep_zeros(b, s,
                        ptx_ld_shared_u8(k, zeros_at,
                                         (int)(s * l->zeros_bytes + group * MARLIN_ZEROS_BYTES)));
@@ -120,8 +122,8 @@ static void load_columns(struct marlin_bulk *b, ptx_u32 tile_n)
     struct marlin_product *q = &b->q;
     ptx_kernel *k = q->g.k;
     ptx_u32 team = ptx_mad_lo_u32(k, tile_n, U32(q->teams), q->team_index);
-    ptx_u32 first = ptx_mul_lo_u32(k, team, U32(group_strips(q)));
-    for (uint32_t s = 0; s < group_strips(q); s++) {
+    ptx_u32 first = ptx_mul_lo_u32(k, team, U32(tiles(q)));
+    for (uint32_t s = 0; s < tiles(q); s++) {
         ptx_u32 after = ptx_add_u32(k, first, U32(s));
         ptx_u32 strip = ptx_min_u32(k, after, U32(marlin_strips(q->spec) - 1));
         ptx_u64 at =
@@ -166,7 +168,7 @@ static void load_weights(struct marlin_bulk *b, uint32_t i)
 static uint32_t group_slices(const struct marlin_bulk *b)
 {
     const ptxgen_tile *v = b->q.v;
-    if (group_strips(&b->q) > 1 || v->tile_m > 64)
+    if (tiles(&b->q) > 1 || v->tile_m > 64)
         return 1;
     if (v->tile_m <= 32 || marlin_scales_stages(b->q.spec, v))
         return SLICES / 2;
@@ -182,7 +184,7 @@ static ptx_u32 *operand(struct marlin_bulk *b, uint32_t i, uint32_t s)
 
 static void dequantise_slice(struct marlin_bulk *b, uint32_t i)
 {
-    for (uint32_t s = 0; s < group_strips(&b->q); s++)
+    for (uint32_t s = 0; s < tiles(&b->q); s++)
         marlin_emit_dequantise(&b->q, s, b->q.operands.words[s][i % SLICES], operand(b, i, s));
 }
 
@@ -208,7 +210,7 @@ static void multiply_slice(struct marlin_bulk *b, uint32_t i, ptx_u64 block)
     ptx_u64 x = gemm_wgmma_advance(k, block, bytes);
     bool own = marlin_scales_stages(q->spec, q->v);
     ptx_pred accumulate = own && i == 0 ? b->start : b->accumulate;
-    for (uint32_t s = 0; s < group_strips(q); s++) {
+    for (uint32_t s = 0; s < tiles(q); s++) {
         ptx_f32 *acc = own ? b->sums[s][0] : q->acc[s][0];
         if (is_bf16(q))
             ptx_wgmma_k16_f32_bf16_ra(k, n, acc, operand(b, i, s), x, accumulate, 1, 1, 0);
@@ -221,7 +223,7 @@ static void multiply_slice(struct marlin_bulk *b, uint32_t i, ptx_u64 block)
 static void add_stage(struct marlin_bulk *b, ptx_f32 scale[MAX_TILES][2])
 {
     struct marlin_product *q = &b->q;
-    for (uint32_t s = 0; s < group_strips(q); s++)
+    for (uint32_t s = 0; s < tiles(q); s++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_fma_f32_to(q->g.k, q->acc[s][j][r], b->sums[s][j][r], scale[s][r / 2],
@@ -241,7 +243,7 @@ static void multiply_group(struct marlin_bulk *b, uint32_t first, ptx_u64 block)
 static void end_stage(struct marlin_bulk *b)
 {
     ptx_f32 scale[MAX_TILES][2];
-    for (uint32_t s = 0; s < group_strips(&b->q); s++)
+    for (uint32_t s = 0; s < tiles(&b->q); s++)
         marlin_emit_scales_f32(&b->q, &b->q.operands.scales, s, scale[s]);
     gemm_ring_next(b->q.g.k, &b->q.g.ring, &b->q.g.read, b->q.g.held[0], b->q.g.to_read);
     load_weights(b, 0);
@@ -297,7 +299,7 @@ static void clear(struct gemm *g, const struct gemm_part *part)
     struct marlin_product *q = &b->q;
     if (!b->stage.groups)
         load_columns(b, marlin_emit_place(q, part->walk.tile).n);
-    for (uint32_t s = 0; s < group_strips(q); s++)
+    for (uint32_t s = 0; s < tiles(q); s++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 q->acc[s][j][r] = ptx_mov_f32(g->k, F32(0));
@@ -390,12 +392,12 @@ static void begin_registers(struct marlin_bulk *b)
     struct marlin_product *q = &b->q;
     ptx_kernel *k = q->g.k;
     struct operands *o = &q->operands;
-    for (uint32_t s = 0; s < group_strips(q); s++) {
+    for (uint32_t s = 0; s < tiles(q); s++) {
         gemm_new_registers(q->g.k, o->words[s], 4);
         for (uint32_t i = 0; i < 2 * group_slices(b); i++)
             gemm_new_registers(q->g.k, b->a[i % 2][i / 2][s], 4);
     }
-    gemm_new_registers(q->g.k, o->scales.packed, group_strips(q));
+    gemm_new_registers(q->g.k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
         gemm_new_registers(q->g.k, &o->scales.zeros, 1);
     marlin_emit_dequantiser_begin(q);
@@ -404,7 +406,7 @@ static void begin_registers(struct marlin_bulk *b)
     b->accumulate = ptx_setp_eq_u32(k, stages, stages);
     b->start = ptx_setp_ne_u32(k, stages, stages);
     for (uint32_t i = 0;
-         marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * token_groups(q); i++)
+         marlin_scales_stages(q->spec, q->v) && i < tiles(q) * token_groups(q); i++)
         for (int r = 0; r < 4; r++)
             b->sums[i / token_groups(q)][i % token_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }
