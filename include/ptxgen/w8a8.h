@@ -53,13 +53,22 @@
  * w_sum and bias have 2·N elements in the same order. ptxgen_w8a8_pair brings rows into this order.
  * N is a multiple of 8.
  *
- * With few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one kernel:
- * each CTA quantises the tokens for itself while its first weights arrive. With more tokens it is
- * two kernels: one quantises x into the workspace, and the other multiplies; from sm_90 on the
- * second copies its first weights meanwhile. Where w has to be copied, another kernel does that
+ * Where the caller has quantised x (PTXGEN_W8A8_QUANTISED), as <ptxgen/quantise.h> does for several
+ * products at once, x is codes [M, K] of one byte each, and x_scale [M] f32, and with zero points
+ * x_zero [M] s32, are those of the tokens. Then outputs have the bits of a launch that quantises
+ * the same tokens for itself; a token whose scale is NaN has outputs that are NaN. x_type is not
+ * used, and y is f32, f16 or bf16. The launch is one kernel, which may begin before the codes are
+ * there (overlap_previous). Rows of x that do not start at multiples of 16 bytes, and those of a K
+ * that is no multiple of 16, are copied first. Where a launch needs a workspace (ptxgen_w8a8_ctas
+ * CTAs that divide tiles, or copies), zero it once; launches leave it so.
+ *
+ * Otherwise, with few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one
+ * kernel: each CTA quantises the tokens for itself while its first weights arrive. With more tokens
+ * it is two kernels: one quantises x into the workspace, and the other multiplies; from sm_90 on
+ * the second copies its first weights meanwhile. Where w has to be copied, another kernel does that
  * before both. ptxgen_w8a8_explain says which kernels a launch has. The caller allocates the
- * workspace, whose contents do not matter; launches that may run at the same time need a workspace
- * each.
+ * workspace, whose contents then do not matter; launches that may run at the same time need a
+ * workspace each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;
@@ -96,7 +105,8 @@ extern "C" {
 typedef enum ptxgen_w8a8_scales {
     PTXGEN_W8A8_DYNAMIC = 0,
     PTXGEN_W8A8_TENSOR = 1,
-    PTXGEN_W8A8_TOKEN = 2
+    PTXGEN_W8A8_TOKEN = 2,
+    PTXGEN_W8A8_QUANTISED = 3 /**< x is codes already, with a scale for each token */
 } ptxgen_w8a8_scales;
 
 /** The type of the codes of weights and activations. */
@@ -159,9 +169,10 @@ typedef struct ptxgen_w8a8_plan {
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
  * above 2³¹ − 1, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes
- * with f64, zero points or a range, a function, SwiGLU or a residual with f64, and SwiGLU with an N
- * that is no multiple of 8; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89 or PTX 8.4; with
- * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, a min_m above max_m, or a function with SwiGLU.
+ * with f64, zero points or a range, a function, SwiGLU, a residual or the caller's codes with f64,
+ * and SwiGLU with an N that is no multiple of 8; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89
+ * or PTX 8.4; with PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, a min_m above max_m, or a
+ * function with SwiGLU.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
@@ -183,10 +194,10 @@ PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, u
  * features. Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_tile *variant);
-/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve.
+ */
 PTXGEN_API ptxgen_status ptxgen_w8a8_guarantee(const ptxgen_w8a8_plan *plan, uint64_t m,
-                                               ptxgen_guarantee *guarantee,
-                                               ptxgen_error *err);
+                                               ptxgen_guarantee *guarantee, ptxgen_error *err);
 /** CTAs of the product for m tokens. */
 PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
                                           ptxgen_error *err);
@@ -250,12 +261,12 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_pair(uint32_t n, size_t bytes, const void *
 /** The arrays of ptxgen_w8a8_args in host memory, each aligned to its elements. */
 typedef struct ptxgen_w8a8_operands {
     uint64_t m;
-    const void *x;         /**< [m, k] of x's type, rows x_stride elements apart (0: k) */
+    const void *x;         /**< [m, k] of x's type, or codes, rows x_stride elements apart (0: k) */
     const int8_t *w;       /**< codes [n, k], s8 or the bytes of e4m3, rows w_stride apart */
     const void *w_scale;   /**< work type [n] */
     const void *bias;      /**< work type [n]; or NULL where the spec has none */
-    const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
-    const int32_t *x_zero; /**< asymmetric TENSOR: [1], TOKEN: [m], from q_min to q_max */
+    const void *x_scale;   /**< TENSOR: [1], TOKEN and QUANTISED: [m], of the work type */
+    const int32_t *x_zero; /**< asymmetric: as many, from q_min to q_max */
     uint64_t x_stride;
     const void *residual; /**< [m, n] of y's type, rows residual_stride elements apart (0: n) */
     uint64_t residual_stride;
@@ -322,11 +333,11 @@ typedef struct ptxgen_w8a8_args {
     uint64_t w_scale;            /**< [n] of the work type */
     uint64_t w_sum;              /**< asymmetric: s32 [n], sums of w's rows */
     uint64_t bias;               /**< [n] of the work type */
-    uint64_t x_scale;            /**< TENSOR: [1], TOKEN: [m], of the work type */
-    uint64_t x_zero;             /**< asymmetric TENSOR: s32 [1], TOKEN: s32 [m] */
+    uint64_t x_scale;            /**< TENSOR: [1], TOKEN and QUANTISED: [m], of the work type */
+    uint64_t x_zero;             /**< asymmetric: s32, as many */
     uint64_t y;                  /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, y_stride; /**< below 2³²; 0 means k and n */
-    uint64_t workspace;          /**< scratch memory; its contents do not matter */
+    uint64_t workspace;          /**< scratch memory; with QUANTISED zeroed once */
     uint64_t workspace_bytes;    /**< at least ptxgen_w8a8_workspace_bytes */
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has

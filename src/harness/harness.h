@@ -83,7 +83,8 @@ struct harness {
 
     /** Offsets of members of the arguments; those of the last three that are 0 are not there. */
     size_t m, workspace, workspace_bytes, overlap;
-    bool poisons_workspace; /**< a workspace may hold anything; else it is zeroed before its use */
+    /** Whether a plan's workspace may hold anything; else, or with NULL, it is zeroed before use. */
+    bool (*poisons_workspace)(const void *plan);
 
     /** "K=4096 N=14336 M=1 f16 …" */
     void (*name)(const void *spec, uint64_t m, char *text, size_t size);

@@ -178,7 +178,7 @@ static ptxgen_status create_workspace(const void *kernel, struct problem *p, str
         status = buffer_create(device, "workspace", bytes, 0, &p->workspace, err);
     if (status != PTXGEN_OK)
         return status;
-    if (!h->poisons_workspace)
+    if (!h->poisons_workspace || !h->poisons_workspace(p->plan))
         memset(p->workspace.host, 0, bytes);
     return h->flags ? h->flags(p, flags, err) : h->verbs->ctas(p->plan, p->m, flags, err);
 }

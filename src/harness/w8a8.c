@@ -11,7 +11,7 @@
 TILE_VERB(w8a8)
 KERNEL_VERBS(w8a8, verb_use_tile);
 
-static const char *const scale_names[] = {"dynamic", "tensor", "token"};
+static const char *const scale_names[] = {"dynamic", "tensor", "token", "quantised"};
 
 static void name(const void *spec, uint64_t m, char *text, size_t size)
 {
@@ -51,10 +51,11 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     const ptxgen_w8a8_spec *s = plan;
     uint32_t aligned = ((const ptxgen_w8a8_plan *)plan)->copy_bytes;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
-    uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1, rows = weight_rows(s);
+    uint64_t given = s->scales == PTXGEN_W8A8_TENSOR ? 1 : m, rows = weight_rows(s);
+    bool codes = s->scales == PTXGEN_W8A8_QUANTISED;
     const struct operand all[W8A8_OPERANDS] = {
-        [W8A8_AT_X] =
-            OPERAND_ROWS(x, X, true, m, s->k, s->x_type, .deviation = 1, .outliers = true),
+        [W8A8_AT_X] = OPERAND_ROWS(x, X, true, m, s->k, codes ? ELEMENT_S8 : s->x_type,
+                                   .deviation = codes ? 0 : 1, .outliers = true),
         [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, rows, s->k, ELEMENT_BYTES,
                               ARG_AND_SIZE(w), .pitch = s->w_stride),
         [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, rows, work, .mean = 0.01,
@@ -90,15 +91,32 @@ static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
     return s->q_min + (int32_t)random_below(r, (uint32_t)(s->q_max - s->q_min + 1));
 }
 
-/* Turns those codes of the weights that are NaN, 0x7F and 0xFF, into 1.875 and its negative. */
-static void clear_nans(const ptxgen_w8a8_spec *s, const struct buffer *w)
+/*
+ * Turns those codes of a matrix that are NaN, 0x7F and 0xFF, into 1.875 and its negative; between
+ * its rows they stay.
+ */
+static void clear_nans(const ptxgen_w8a8_spec *s, unsigned char *rows, uint64_t count,
+                       uint64_t stride)
 {
-    for (uint64_t n = 0; n < weight_rows(s); n++)
+    for (uint64_t row = 0; row < count && s->codes == PTXGEN_W8A8_E4M3; row++)
         for (uint32_t k = 0; k < s->k; k++) {
-            uint8_t *code = w->host + n * s->w_stride + k;
+            uint8_t *code = rows + row * stride + k;
             if ((*code & 0x7F) == 0x7F)
                 *code = (uint8_t)(*code & ~0x40);
         }
+}
+
+/* The caller's codes: those of s8 within the range; some tokens have a scale of NaN. */
+static void fill_codes(struct problem *p, struct random *r)
+{
+    const ptxgen_w8a8_spec *s = p->plan;
+    const struct buffer *x = &p->buffers[W8A8_AT_X], *scales = &p->buffers[W8A8_AT_X_SCALE];
+    random_fill(r, x->host, x->bytes);
+    for (uint64_t i = 0; i < x->bytes && s->codes == PTXGEN_W8A8_S8; i++)
+        x->host[i] = (unsigned char)random_code(r, s);
+    clear_nans(s, x->host, p->m, p->strides[W8A8_AT_X]);
+    if (p->m && random_below(r, 4) == 0)
+        typed_store(PTXGEN_F32, scales->host, random_below(r, (uint32_t)p->m), NAN);
 }
 
 /*
@@ -113,8 +131,9 @@ static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err
     random_fill(r, w->host, w->bytes);
     if (random_below(r, 4) == 0)
         memset(w->host, 0x80, s->k); /* a row of −128, or of −0 */
-    if (s->codes == PTXGEN_W8A8_E4M3)
-        clear_nans(s, w);
+    clear_nans(s, w->host, weight_rows(s), s->w_stride);
+    if (s->scales == PTXGEN_W8A8_QUANTISED)
+        fill_codes(p, r);
     w8a8_sum_rows(p);
     for (size_t i = 0; i < x_zero->bytes / sizeof(int32_t); i++)
         ((int32_t *)(void *)x_zero->host)[i] = random_code(r, s);
@@ -260,7 +279,7 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
     draw_shape(r, small, s);
     s->x_type = (uint8_t)random_below(r, 4);
     s->y_type = (uint8_t)random_below(r, 4);
-    s->scales = random_below(r, 2) ? PTXGEN_W8A8_DYNAMIC : (uint8_t)random_below(r, 3);
+    s->scales = random_below(r, 2) ? PTXGEN_W8A8_DYNAMIC : (uint8_t)random_below(r, 4);
     s->asymmetric = (uint8_t)random_below(r, 2);
     s->bias = (uint8_t)random_below(r, 2);
     if (random_below(r, 2)) {
@@ -272,6 +291,8 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
     }
     if (s->epilogue)
         s->n = (s->n + 7) / 8 * 8;
+    if (s->scales == PTXGEN_W8A8_QUANTISED && s->y_type == PTXGEN_F64)
+        s->y_type = PTXGEN_BF16;
     if (target->ptx.sm >= 89 && random_below(r, 3) == 0) {
         s->codes = PTXGEN_W8A8_E4M3;
         s->q_min = s->q_max = s->asymmetric = 0;
@@ -287,11 +308,16 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
     return m;
 }
 
+static bool poisons_workspace(const void *plan)
+{
+    return ((const ptxgen_w8a8_spec *)plan)->scales != PTXGEN_W8A8_QUANTISED;
+}
+
 const struct harness w8a8_harness = {
     HARNESS_MEMBERS(w8a8),
     HARNESS_WORKSPACE,
     .overlap = ARG(overlap_previous),
-    .poisons_workspace = true,
+    .poisons_workspace = poisons_workspace,
     .fill = fill,
     HARNESS_FACTORS,
     .block_rows = TOKENS,

@@ -15,13 +15,13 @@ FAMILY_PRODUCT_DRIVER(w8a8_planner)
 
 static void describe(const void *spec, char *text, size_t size)
 {
-    static const char *const scales[] = {"dynamic", "tensor", "token"};
+    static const char *const scales[] = {"dynamic", "tensor", "token", "quantised"};
     const ptxgen_w8a8_spec *s = spec;
     snprintf(text, size,
              "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s%s%s%s", s->k,
              s->n, s->w_stride, s->min_m, s->max_m, s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "",
              s->q_min, s->q_max, family_element(s->x_type), family_element(s->y_type),
-             s->scales < 3 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
+             s->scales < 4 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
              w8a8_gated(s) ? " swiglu" : "", family_activation(s->activation),
              s->bias ? " bias" : "", s->residual ? " residual" : "");
 }
@@ -34,7 +34,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     const ptxgen_w8a8_spec *s = &p->spec;
     ptxgen_w8a8_args *a = args;
     bool given = s->scales != PTXGEN_W8A8_DYNAMIC, has_zeros = given && s->asymmetric;
-    unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
+    unsigned x = w8a8_x_bytes(s);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
     uint64_t n = w8a8_rows(s), w = s->k ? (n - 1) * w8a8_w_stride(s) + s->k : 0;
@@ -53,7 +53,10 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     return PTXGEN_OK;
 }
 
-/* ---- entries: w8a8_quantise and w8a8_align, where variants need them, then the variants ---- */
+/*
+ * ---- entries: w8a8_quantise or w8a8_align_x, and w8a8_align, where variants need them, then the
+ * variants ----
+ */
 
 static struct w8a8_entries entries_of(const ptxgen_w8a8_plan *plan)
 {
@@ -63,7 +66,7 @@ static struct w8a8_entries entries_of(const ptxgen_w8a8_plan *plan)
 static unsigned product_index(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     const struct w8a8_entries e = entries_of(plan);
-    return (unsigned)e.quantises + e.aligns + (unsigned)(v - plan->variants);
+    return (unsigned)e.prepares + e.aligns + (unsigned)(v - plan->variants);
 }
 
 static int entry(const void *plan, uint64_t m)
@@ -86,7 +89,7 @@ static void align(const ptxgen_w8a8_plan *plan, uint64_t out, ptxgen_w8a8_args *
                             w8a8_rows(&plan->spec),
                             w8a8_align_columns(plan),
                             element};
-    launch_list_align(to, entries_of(plan).quantises, &w, out);
+    launch_list_align(to, entries_of(plan).prepares, &w, out);
     a->w = w.address;
     a->overlap_previous = 0;
 }
@@ -123,29 +126,46 @@ static void quantise(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_args *a,
     e->shape.programmatic = a->overlap_previous != 0;
 }
 
+/* The codes that the product reads: those in the workspace, or the caller's or their copies. */
+static struct launch_rows codes_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v,
+                                   ptxgen_w8a8_args *a, const struct w8a8_schedule *s,
+                                   struct launch_list *to)
+{
+    const uint32_t stride = (uint32_t)w8a8_code_stride(&plan->spec);
+    struct launch_rows made = {"the codes", a->workspace + s->codes, stride, a->m, stride, 1};
+    struct launch_rows x = {"x", a->x, a->x_stride, a->m, plan->spec.k, 1};
+    if (!w8a8_takes_codes(&plan->spec))
+        return made;
+    if (launch_rows_are_aligned(&x, gemm_is_wgmma(v)))
+        return x;
+    launch_list_align(to, 0, &x, a->workspace + s->copies);
+    a->overlap_previous = 0;
+    to->workspace_bytes = s->copies + a->m * x.stride;
+    return x;
+}
+
 /* Weights and codes as tensors of bytes, in the boxes that a stage takes. */
 static void map_operands(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v,
-                         const ptxgen_w8a8_args *a, uint64_t codes, struct launch_list *to)
+                         const ptxgen_w8a8_args *a, const struct launch_rows *codes,
+                         struct launch_list *to)
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
     const ptxgen_cu_tensor_map_data_type bytes = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8;
     const uint32_t present =
         w8a8_copies_present_tokens(v) && a->m < v->tile_m ? (uint32_t)a->m : v->tile_m;
     const struct launch_rows w = {"w", a->w, w8a8_read_stride(plan, v), w8a8_rows(s), s->k, 1};
-    const uint32_t row = w8a8_code_stride(s);
-    const struct launch_rows x = {"the codes", codes, row, a->m, row, 1};
     launch_list_map(to, &w, bytes, w8a8_stage_features(s, v), LAUNCH_MAP);
-    launch_list_map(to, &x, bytes, present, LAUNCH_MAP);
+    launch_list_map(to, codes, bytes, present, LAUNCH_MAP);
 }
 
-/* The product may begin while the codes are being made (from sm_90 on). */
-static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, const ptxgen_w8a8_args *a,
+/* The product may begin while its launch makes the codes (from sm_90 on). */
+static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptxgen_w8a8_args *a,
                      const struct w8a8_schedule *s, struct launch_list *to)
 {
-    bool can_overlap = plan->target.ptx.sm >= 90;
-    uint64_t codes = a->workspace + s->codes;
+    const bool given = w8a8_takes_codes(&plan->spec), can_overlap = plan->target.ptx.sm >= 90;
+    const struct launch_rows codes = codes_of(plan, v, a, s, to);
     if (gemm_is_wgmma(v))
-        map_operands(plan, v, a, codes, to);
+        map_operands(plan, v, a, &codes, to);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){
         .index = product_index(plan, v),
@@ -160,20 +180,20 @@ static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, const p
                    [W8A8_X_SCALE] = a->x_scale,
                    [W8A8_X_ZERO] = a->x_zero,
                    [W8A8_Y] = a->y,
-                   [W8A8_CODES] = codes,
-                   [W8A8_TOKEN_SCALES] = a->workspace + s->scales,
-                   [W8A8_TOKEN_ZEROS] = a->workspace + s->zeros,
+                   [W8A8_CODES] = codes.address,
+                   [W8A8_TOKEN_SCALES] = given ? a->x_scale : a->workspace + s->scales,
+                   [W8A8_TOKEN_ZEROS] = given ? a->x_zero : a->workspace + s->zeros,
                    [W8A8_FLAGS] = a->workspace + s->flags,
                    [W8A8_PARTIALS] = a->workspace + s->partials,
                    [W8A8_RESIDUAL] = a->residual,
-                   [W8A8_X_STRIDE] = a->x_stride,
+                   [W8A8_X_STRIDE] = given ? codes.stride : a->x_stride,
                    [W8A8_Y_STRIDE] = a->y_stride,
                    [W8A8_RESIDUAL_STRIDE] = a->residual_stride,
                    [W8A8_M] = a->m,
                    [W8A8_SHARE] = s->tiles.share,
                    [W8A8_EXTRA] = s->tiles.extra,
                    [W8A8_GRANULE] = s->tiles.granule}};
-    e->shape.programmatic = v->fused ? a->overlap_previous != 0 : can_overlap;
+    e->shape.programmatic = v->fused || given ? a->overlap_previous != 0 : can_overlap;
 }
 
 static ptxgen_status list(const void *plan, const void *args, struct launch_list *to,
@@ -191,14 +211,14 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     to->workspace_bytes = schedule.workspace_bytes;
     if (w8a8_aligns(p, v))
         align(p, a.workspace + schedule.weights, &a, to);
-    if (!v->fused)
+    if (!v->fused && !w8a8_takes_codes(&p->spec))
         quantise(p, &a, &schedule, to);
     multiply(p, v, &a, &schedule, to);
     return PTXGEN_OK;
 }
 
 static const struct family w8a8 = {
-    .table = {FAMILY_TABLE(w8a8), .plan_version = 21, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(w8a8), .plan_version = 22, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(w8a8),
     FAMILY_WORKSPACE_MEMBERS(w8a8),

@@ -103,6 +103,7 @@ static const struct row {
     {"w8a8", "scales", "dynamic", {SPEC(scales, PTXGEN_W8A8_DYNAMIC)}},
     {"w8a8", "scales", "tensor", {SPEC(scales, PTXGEN_W8A8_TENSOR)}},
     {"w8a8", "scales", "token", {SPEC(scales, PTXGEN_W8A8_TOKEN)}},
+    {"w8a8", "scales", "quantised", {SPEC(scales, PTXGEN_W8A8_QUANTISED)}},
     {"w8a8", "asymmetric", NULL, {SPEC(asymmetric, 1)}},
     {"w8a8", "bias", NULL, {SPEC(bias, 1)}},
     {"w8a8", "residual", NULL, {SPEC(residual, 1)}},

@@ -372,7 +372,14 @@ static void w8a8_refuses_each_wrong_number(void **state)
          INVALID,
          "w8a8: x_type = 1, y_type = 4; f32, f16, bf16 and f64 are 0, 1, 2, 3"},
         {{SET(scales, 2)}, ACCEPTED},
-        {{SET(scales, 3)}, INVALID, "w8a8: scales = 3; dynamic, tensor and token are 0, 1, 2"},
+        {{SET(scales, 3), SET(x_type, 3)}, ACCEPTED}, /* whose type is not used */
+        {{SET(scales, 4)},
+         INVALID,
+         "w8a8: scales = 4; dynamic, tensor, token and quantised are 0, 1, 2, 3"},
+        {{SET(scales, 3), SET(y_type, 3)},
+         UNSUPPORTED,
+         "w8a8: x_type = 1, y_type = 3; a function, SwiGLU, a residual or the caller's codes are "
+         "not supported with f64 (3)"},
         {{SET(asymmetric, 1), SET(bias, 1)}, ACCEPTED},
         {{SET(asymmetric, 2)}, INVALID, FLAGS},
         {{SET(bias, 2)}, INVALID, FLAGS},
@@ -395,12 +402,12 @@ static void w8a8_refuses_each_wrong_number(void **state)
          "w8a8: N = 1073741824; with SwiGLU it must be a multiple of 8 below 2^30"},
         {{SET(residual, 1), SET(y_type, 3)},
          UNSUPPORTED,
-         "w8a8: x_type = 1, y_type = 3; a function, SwiGLU or a residual is not supported with f64 "
-         "(3)"},
+         "w8a8: x_type = 1, y_type = 3; a function, SwiGLU, a residual or the caller's codes are "
+         "not supported with f64 (3)"},
         {{SET(activation, 2), SET(x_type, 3)},
          UNSUPPORTED,
-         "w8a8: x_type = 3, y_type = 1; a function, SwiGLU or a residual is not supported with f64 "
-         "(3)"},
+         "w8a8: x_type = 3, y_type = 1; a function, SwiGLU, a residual or the caller's codes are "
+         "not supported with f64 (3)"},
         {{SET(codes, 2)}, INVALID, "w8a8: codes = 2; s8 and e4m3 are 0 and 1"},
         {{SET(codes, 1)},
          TARGET,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows the sums: SwiGLU's order of rows, and what the bound of a function sees. */
+/* What is before and after the sums: the caller's codes, SwiGLU's rows, the bound of a function. */
 #include "support.h"
 #include "tests/random.h"
 
@@ -112,11 +112,48 @@ static void a_function_is_applied_to_the_exact_sum(void **state)
     }
 }
 
+/* The codes, the scale and the zero point of a token that quantises itself, given by the caller. */
+static void codes_of_the_caller_give_the_same_bits(void **state)
+{
+    (void)state;
+    fill();
+    for (uint8_t asymmetric = 0; asymmetric < 2; asymmetric++)
+        for (int nan = 0; nan < 2; nan++) {
+            const ptxgen_w8a8_plan own = plan_of(&(ptxgen_w8a8_spec){.asymmetric = asymmetric});
+            const ptxgen_w8a8_plan given = plan_of(&(ptxgen_w8a8_spec){
+                .asymmetric = asymmetric, .x_type = PTXGEN_BF16, .scales = PTXGEN_W8A8_QUANTISED});
+            ptxgen_w8a8_operands o = {
+                .m = M, .x = x_of, .w = gate_of, .w_scale = gate_scale, .x_stride = K};
+            int8_t codes[M * K];
+            float scales[M] = {1, 1};
+            int32_t zeros[M] = {0, 0};
+            ptxgen_w8a8_token token;
+            double y[N], expected[N], unused[N];
+            ptxgen_error err;
+            x_of[K] = nan ? NAN : 1;
+            compute(&own, &o, expected, unused);
+            assert_ok(ptxgen_w8a8_reference_codes(&own.spec, &o, 1, codes + K, &token, &err), &err);
+            scales[1] = (float)token.scale;
+            zeros[1] = token.zero;
+            o.x = codes;
+            o.x_scale = scales;
+            o.x_zero = zeros;
+            compute(&given, &o, y, unused);
+            for (int i = 0; i < N; i++)
+                assert_true(nan ? isnan(y[i]) && isnan(expected[i]) : y[i] == expected[i]);
+            scales[1] = -1;
+            assert_refusal(ptxgen_w8a8_reference_codes(&given.spec, &o, 1, codes, &token, &err),
+                           &err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: x_scale[1] is -1, not positive and finite");
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(swiglu_takes_eight_rows_of_gate_and_eight_of_up_in_turn),
         cmocka_unit_test(a_function_is_applied_to_the_exact_sum),
+        cmocka_unit_test(codes_of_the_caller_give_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,8 +83,8 @@ static void unknown_types_and_flags_are_refused(void **state)
     s.x_type = 4;
     invalid(&s, "x_type = 4");
     s = spec_of(64, 8);
-    s.scales = 3;
-    invalid(&s, "scales = 3");
+    s.scales = 4;
+    invalid(&s, "scales = 4");
     s = spec_of(64, 8);
     s.bias = 2;
     invalid(&s, "flag");
@@ -152,8 +152,8 @@ static void long_rows_of_x_let_fewer_tokens_share_one_launch(void **state)
         uint32_t k;
         uint8_t x_type;
         uint32_t most;
-    } cases[] = {{8192, PTXGEN_F16, 1}, {8192, PTXGEN_F32, 1}, {2048, PTXGEN_F64, 1},
-                 {2048, PTXGEN_F32, 2}, {2048, PTXGEN_F16, 4}, {1000, PTXGEN_F16, 8},
+    } cases[] = {{8192, PTXGEN_F16, 1},   {8192, PTXGEN_F32, 1}, {2048, PTXGEN_F64, 1},
+                 {2048, PTXGEN_F32, 2},   {2048, PTXGEN_F16, 4}, {1000, PTXGEN_F16, 8},
                  {28672, PTXGEN_BF16, 1}, {60000, PTXGEN_F64, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_w8a8_spec s = spec_of(cases[i].k, 8192);
@@ -348,6 +348,54 @@ static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
     assert_true(v->stages >= 2 && v->shared_bytes <= p->target.shared_per_cta);
 }
 
+static void check_names(const ptxgen_w8a8_plan *p)
+{
+    for (uint32_t v = 0; v < p->variant_count; v++)
+        for (uint32_t w = 0; w < v; w++)
+            assert_string_not_equal(ptxgen_w8a8_entry(&p->variants[v]),
+                                    ptxgen_w8a8_entry(&p->variants[w]));
+}
+
+/* Wide tiles have more than 32 features, and so have others of as many tokens. */
+static void variants_of_few_features_have_names_of_their_own(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 80; n++) {
+        const ptxgen_w8a8_spec s = spec_of(4096, n);
+        const ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
+        check_names(&p);
+    }
+}
+
+/* No CTA quantises; a launch needs the flags of divided tiles, and the same place for any M. */
+static void codes_of_the_caller_take_no_room(void **state)
+{
+    (void)state;
+    uint64_t bytes = 1;
+    char text[200];
+    ptxgen_w8a8_spec s = spec_of(4096, 4096);
+    s.scales = PTXGEN_W8A8_QUANTISED;
+    s.x_type = PTXGEN_F64;
+    const ptxgen_w8a8_plan wgmma = plan_of(&s, "sm_90a"), mma = plan_of(&s, "sm_80");
+    assert_int_equal(wgmma.spec.x_type, PTXGEN_F32);
+    assert_int_equal(ptxgen_w8a8_work_type(&s), PTXGEN_F32);
+    for (uint32_t m = 1; m < 3000; m = m * 3 / 2 + 1) {
+        assert_false(ptxgen_w8a8_choose(&mma, m)->fused || ptxgen_w8a8_choose(&wgmma, m)->fused);
+        assert_int_equal(workspace_bytes(&wgmma, m, &bytes, NULL), PTXGEN_OK);
+        assert_int_equal(bytes, 0);
+        ptxgen_w8a8_explain(&wgmma, m, text, sizeof text);
+        assert_non_null(strstr(text, "one launch: tiles of "));
+        assert_int_equal(workspace_bytes(&mma, m, &bytes, NULL), PTXGEN_OK);
+        assert_true(bytes == 0 || bytes > 4 * mma.target.multiprocessors);
+    }
+    ptxgen_w8a8_plan fused = mma;
+    ptxgen_error err;
+    const ptxgen_tile tile = {.tile_m = 1, .wn = 2, .wm = 1, .wk = 4, .fused = 1};
+    assert_refusal(ptxgen_w8a8_use_tile(&fused, &tile, &err), &err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                   "w8a8: no CTA of 8 warps holds a tile of 1 tokens by 0 features for 1 x 2 x 4 "
+                   "warps along M, N and K in 3 stages, in a cluster of 1");
+}
+
 /* Any shape on any chip: a variant for every M, and no two of one name. */
 static void random_specs_are_planned_soundly_for_every_target(void **state)
 {
@@ -359,12 +407,9 @@ static void random_specs_are_planned_soundly_for_every_target(void **state)
         s.x_type = random_bits(&r) % 4;
         s.min_m = random_bits(&r) % 2 ? random_bits(&r) % 600 : 0;
         ptxgen_w8a8_plan p = plan_of(&s, target_names[i % TARGETS]);
-        for (uint32_t v = 0; v < p.variant_count; v++) {
+        for (uint32_t v = 0; v < p.variant_count; v++)
             check_variant(&p, &p.variants[v]);
-            for (uint32_t w = 0; w < v; w++)
-                assert_string_not_equal(ptxgen_w8a8_entry(&p.variants[v]),
-                                        ptxgen_w8a8_entry(&p.variants[w]));
-        }
+        check_names(&p);
         for (uint64_t m = s.min_m + 1; m < UINT32_MAX; m = m * 5 / 3 + 1)
             assert_non_null(ptxgen_w8a8_choose(&p, (uint32_t)m));
     }
@@ -404,7 +449,8 @@ static void a_million_tokens_are_planned_and_two_to_the_32_stages_refused(void *
     assert_says(&err, "m = 4294967295 tokens are more than a launch takes");
 }
 
-/* With 48 KB of shared memory a CTA, the widest tile that fits has 64 tokens, and serves no more. */
+/* With 48 KB of shared memory a CTA, the widest tile that fits has 64 tokens, and serves no more.
+ */
 static void a_plan_without_a_tile_for_the_most_tokens_is_refused(void **state)
 {
     (void)state;
@@ -511,6 +557,8 @@ int main(void)
         cmocka_unit_test(wgmma_needs_rows_at_multiples_of_16_bytes),
         cmocka_unit_test(tiles_of_wgmma_serve_up_to_16_and_64_tokens),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
+        cmocka_unit_test(variants_of_few_features_have_names_of_their_own),
+        cmocka_unit_test(codes_of_the_caller_take_no_room),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),
         cmocka_unit_test(any_number_of_tokens_is_served_or_refused_with_a_status),

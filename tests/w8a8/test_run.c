@@ -197,6 +197,32 @@ static void epilogues_are_right_on_every_tile(void **state)
                    "w8a8", "--safetensors", GOLDEN, "--swiglu", "--device", "cpu");
 }
 
+/* Rows of the caller's codes that are copied first, and rows that are read as they are. */
+static void codes_of_the_caller_are_right_on_every_tile(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_89"};
+    static const char *const cases[][5] = {
+        {"512", "72", "--asymmetric", "s8", "largest error 0,"},
+        {"4096", "24", "--bias", "s8", "largest error 0,"},
+        {"101", "200", "--swiglu", "s8", " of its bound; spread "},
+        {"272", "200", "--residual", "e4m3", " of its bound; spread "},
+        {"101", "72", "--bias", "e4m3", " of its bound; spread "},
+    };
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i / 3], *const device = devices[i % 3];
+        bool is_e4m3 = strcmp(c[3], "e4m3") == 0;
+        if (!test_in_share((int)i) || (is_e4m3 && i % 3 == 0))
+            continue;
+        struct outcome o =
+            run("run", "w8a8", "--scales", "quantised", "--k", c[0], "--n", c[1], "--m", "1,40,130",
+                c[2], "--codes", is_e4m3 ? "e4m3" : "127,127", "--device", device);
+        assert_exit(&o, 0);
+        assert_contains(o.out, c[4]);
+        outcome_free(&o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +234,7 @@ int main(void)
         cmocka_unit_test(random_specs_are_right_in_every_bit),
         cmocka_unit_test(layers_that_cannot_be_are_refused),
         cmocka_unit_test(epilogues_are_right_on_every_tile),
+        cmocka_unit_test(codes_of_the_caller_are_right_on_every_tile),
         cmocka_unit_test(e4m3_codes_are_right_at_the_edges_of_every_tile),
         cmocka_unit_test(tiles_of_wgmma_with_e4m3_codes_are_right),
     };

@@ -5,7 +5,7 @@
 
 #include <ptxgen/w8a8.h>
 
-static const char *const scale_names[] = {"dynamic", "tensor", "token", NULL};
+static const char *const scale_names[] = {"dynamic", "tensor", "token", "quantised", NULL};
 
 static const char *const tile[] = {"tile_m", "tile_n", "wm",      "wn",   "wk",
                                    "stages", "fused",  "cluster", "kind", NULL};
@@ -35,7 +35,8 @@ static const struct option_row spec_rows[] = {
      .choices = element_type_names},
     {"y-type", "TYPE", "Outputs alone", OPTION_CHOICE, AT(y_type), .choices = element_type_names},
     {"scales", "KIND",
-     "Of the activations: dynamic (default, a token from itself), tensor, token (given)",
+     "Of the activations: dynamic (default, a token from itself), tensor, token (given), quantised "
+     "(x is codes, with a scale for each token)",
      OPTION_CHOICE, AT(scales), .choices = scale_names, .rules = OPTION_OF_FILE},
     {"asymmetric", NULL, "With zero points", OPTION_FLAG, .at = AT(asymmetric)},
     {"codes", "MIN,MAX|e4m3",

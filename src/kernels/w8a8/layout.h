@@ -92,6 +92,15 @@ static inline uint32_t w8a8_w_stride(const ptxgen_w8a8_spec *spec)
 {
     return spec->w_stride ? spec->w_stride : spec->k;
 }
+/* Whether x is codes of the caller's. */
+static inline bool w8a8_takes_codes(const ptxgen_w8a8_spec *spec)
+{
+    return spec->scales == PTXGEN_W8A8_QUANTISED;
+}
+static inline uint32_t w8a8_x_bytes(const ptxgen_w8a8_spec *spec)
+{
+    return w8a8_takes_codes(spec) ? 1 : (uint32_t)ptxgen_element_size((ptxgen_element)spec->x_type);
+}
 static inline bool w8a8_gated(const ptxgen_w8a8_spec *spec)
 {
     return spec->epilogue == PTXGEN_EPILOGUE_SWIGLU;
@@ -351,13 +360,13 @@ static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_ti
     uint64_t rings = (uint64_t)t->multiprocessors * t->shared_per_cta;
     bool large = (uint64_t)w8a8_rows(&plan->spec) * w8a8_w_stride(&plan->spec) > rings;
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
-           (large || !gemm_is_wgmma(v)) && !v->fused;
+           (large || !gemm_is_wgmma(v)) && !v->fused && !w8a8_takes_codes(&plan->spec);
 }
 
 /* Entries that are emitted before those of `variants` (a bit for each), for one of these or more.
  */
 struct w8a8_entries {
-    bool quantises;  /* "w8a8_quantise" */
+    bool prepares;   /* "w8a8_quantise", or for the caller's codes "w8a8_align_x" */
     bool prefetches; /* it prefetches too */
     bool aligns;     /* "w8a8_align", behind it */
 };
@@ -366,7 +375,7 @@ static inline struct w8a8_entries w8a8_entries(const ptxgen_w8a8_plan *plan, uin
     struct w8a8_entries e = {false, false, false};
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1) {
-            e.quantises = e.quantises || !plan->variants[i].fused;
+            e.prepares = e.prepares || !plan->variants[i].fused;
             e.prefetches = e.prefetches || w8a8_prefetches(plan, &plan->variants[i]);
             e.aligns = e.aligns || w8a8_aligns(plan, &plan->variants[i]);
         }
@@ -375,13 +384,15 @@ static inline struct w8a8_entries w8a8_entries(const ptxgen_w8a8_plan *plan, uin
 
 /*
  * How a launch divides its work, see gemm/fixup.h, and where the parts of the workspace begin:
- * flags (u32, one for each CTA, zeroed by w8a8_quantise), partial sums where tiles are divided,
- * codes of the tokens, their scales and zero points, and aligned rows of w.
+ * flags (u32, one for each CTA, zeroed by w8a8_quantise; for the caller's codes one for each
+ * multiprocessor, which are 0 between launches), partial sums where tiles are divided, codes of the
+ * tokens, their scales and zero points, and aligned rows of w.
  */
 struct w8a8_schedule {
     struct gemm_schedule tiles; /* among CTAs, or among clusters */
     uint32_t grid;
     uint64_t flags, partials, codes, scales, zeros, weights;
+    uint64_t copies; /* where those of the caller's codes begin, if rows are not aligned */
     uint64_t workspace_bytes;
     struct w8a8_prefetch prefetch;
 };

@@ -20,7 +20,8 @@ enum {
 
 ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
 {
-    bool wide = spec && (spec->x_type == PTXGEN_F64 || spec->y_type == PTXGEN_F64);
+    bool wide_x = spec && !w8a8_takes_codes(spec) && spec->x_type == PTXGEN_F64;
+    bool wide = spec && (wide_x || spec->y_type == PTXGEN_F64);
     return wide ? PTXGEN_F64 : PTXGEN_F32;
 }
 
@@ -42,10 +43,10 @@ static ptxgen_status check_epilogue(const ptxgen_w8a8_spec *s, ptxgen_error *err
     if (gated && (s->n % W8A8_PAIR_ROWS || s->n > INT32_MAX / 2))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "w8a8: N = %u; with SwiGLU it must be a multiple of 8 below 2^30", s->n);
-    if (w8a8_is_wide(s) && (gated || s->activation || s->residual))
+    if (w8a8_is_wide(s) && (gated || s->activation || s->residual || w8a8_takes_codes(s)))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "w8a8: x_type = %u, y_type = %u; a function, SwiGLU or a residual is "
-                           "not supported with f64 (3)",
+                           "w8a8: x_type = %u, y_type = %u; a function, SwiGLU, a residual or the "
+                           "caller's codes are not supported with f64 (3)",
                            s->x_type, s->y_type);
     return PTXGEN_OK;
 }
@@ -66,9 +67,10 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: x_type = %u, y_type = %u; f32, f16, bf16 and f64 are 0, 1, 2, 3",
                            s->x_type, s->y_type);
-    if (s->scales > PTXGEN_W8A8_TOKEN)
+    if (s->scales > PTXGEN_W8A8_QUANTISED)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: scales = %u; dynamic, tensor and token are 0, 1, 2", s->scales);
+                           "w8a8: scales = %u; dynamic, tensor, token and quantised are 0, 1, 2, 3",
+                           s->scales);
     if (s->asymmetric > 1 || s->bias > 1 || s->residual > 1 || s->reserved[0] || s->reserved[1] ||
         s->reserved[2])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -403,7 +405,8 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
-    for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && w8a8_copies_directly(p); tokens /= 2) {
+    bool may_be = w8a8_copies_directly(p) && !w8a8_takes_codes(&p->spec);
+    for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && may_be; tokens /= 2) {
         *v = (ptxgen_tile){.tile_m = tokens, .fused = 1, .ctas = 1, .cluster = 1};
         divide_evenly(p, 1, MAX_TILE_N, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
@@ -423,7 +426,8 @@ static void add_wide(ptxgen_w8a8_plan *p)
                           {.kind = PTXGEN_WGMMA, .tile_m = WIDE_TILE_M, .wn = 1}};
     divide_n(p, MAX_WGMMA_N / 2, &wide[0]);
     divide_n(p, MAX_WGMMA_N, &wide[1]);
-    if (p->spec.max_m && p->spec.max_m <= WIDE_TILE_M)
+    bool serves_more = !p->spec.max_m || p->spec.max_m > WIDE_TILE_M;
+    if (!serves_more || w8a8_rows(&p->spec) <= FEW_ROWS)
         return;
     gemm_add_cheapest(&w8a8_planner, p, GEMM_AMONG(wide, WIDE_TILE_M, WIDE_TILE_M),
                       2 * WIDE_TILE_M);
@@ -450,6 +454,8 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 {
     ptxgen_w8a8_plan *p = of;
     p->spec = w8a8_with_range(&p->spec);
+    if (w8a8_takes_codes(&p->spec))
+        p->spec.x_type = PTXGEN_F32; /* which is not used */
     p->spec.w_stride = w8a8_w_stride(&p->spec);
     p->copy_bytes = copy_bytes(&p->spec);
     ptxgen_status status = w8a8_check_code_target(p, err);
@@ -485,7 +491,7 @@ static bool is_known(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     if (v->fused)
         return v->fused == 1 && v->tile_m && v->tile_m <= W8A8_TILE_TOKENS &&
-               w8a8_copies_directly(p);
+               w8a8_copies_directly(p) && !w8a8_takes_codes(&p->spec);
     return v->tile_m >= LEAST_TILE_M && v->tile_m <= MOST_TILE_M && !(v->tile_m & (v->tile_m - 1));
 }
 
@@ -559,6 +565,10 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
             "one launch: each CTA quantises the %u tokens (at most %u) for itself while its first "
             "weights arrive",
             (unsigned)m, v->tile_m);
+    else if (w8a8_takes_codes(&p->spec))
+        snprintf(text, size, "%s: tiles of %u tokens by %u features take the caller's codes",
+                 w8a8_aligns(p, v) ? "two launches, of which one copies W" : "one launch",
+                 v->tile_m, v->tile_n);
     else if (w8a8_aligns(p, v))
         snprintf(
             text, size,
@@ -636,15 +646,19 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uin
     struct w8a8_schedule s = {.tiles = launch.tiles, .grid = launch.grid};
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, &s.tiles);
-        s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
+        uint64_t most = p->target.multiprocessors;
+        bool given = w8a8_takes_codes(&p->spec), aligns = w8a8_aligns(p, v);
         bool whole = is_whole(p, v, tiles_of(v, m), p->target.multiprocessors / v->cluster);
+        s.flags = take(&s.workspace_bytes, 4 * (given ? most : s.grid));
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * partials_bytes(v));
-        s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
-        s.scales = take(&s.workspace_bytes, m * w8a8_work_bytes(&p->spec));
-        s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * m : 0);
-        s.weights = s.workspace_bytes;
-        if (w8a8_aligns(p, v))
-            take(&s.workspace_bytes, (uint64_t)w8a8_rows(&p->spec) * w8a8_read_stride(p, v));
+        s.codes = take(&s.workspace_bytes, given ? 0 : m * w8a8_code_stride(&p->spec));
+        s.scales = take(&s.workspace_bytes, given ? 0 : m * w8a8_work_bytes(&p->spec));
+        s.zeros = take(&s.workspace_bytes, p->spec.asymmetric && !given ? 4 * m : 0);
+        uint64_t w_bytes = (uint64_t)w8a8_rows(&p->spec) * w8a8_read_stride(p, v);
+        s.weights = take(&s.workspace_bytes, aligns ? w_bytes : 0);
+        s.copies = s.workspace_bytes;
+        if (given && whole && !aligns)
+            s.workspace_bytes = 0;
     }
     *schedule = s;
     return PTXGEN_OK;

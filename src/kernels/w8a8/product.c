@@ -65,7 +65,7 @@ void w8a8_load_params(struct product *q)
     ptx_kernel *k = q->g.k;
     for (int i = 0; i < W8A8_X_STRIDE; i++)
         q->address[i] = gemm_param_u64(k, names[i], is_used(q, i));
-    if (q->v->fused)
+    if (q->v->fused || (w8a8_takes_codes(q->spec) && !gemm_is_wgmma(q->v)))
         q->x_stride = ptx_param_u32(k, "x_stride");
     else
         ptx_param_declare(k, "x_stride", 4, 4);
@@ -370,8 +370,11 @@ static void begin(struct product *q)
         q->codes.rows = q->v->tile_m;
         q->codes.blocks = q->v->wk;
         q->codes.threads = W8A8_THREADS;
-        q->codes.row_bytes = (uint32_t)w8a8_code_stride(q->spec);
-        gemm_operand_begin(k, &q->g.at, U64(w8a8_code_stride(q->spec)), &q->codes);
+        bool given = w8a8_takes_codes(q->spec);
+        uint64_t aligned = gemm_aligned_bytes(q->spec->k, 1), stride = w8a8_code_stride(q->spec);
+        q->codes.row_bytes = (uint32_t)(given ? aligned : stride);
+        ptx_u64 pitch = given ? ptx_cvt_u64_u32(k, q->x_stride) : U64(stride);
+        gemm_operand_begin(k, &q->g.at, pitch, &q->codes);
     }
     w8a8_new_sums(q);
     w8a8_begin_operands(q);
@@ -474,7 +477,9 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
         return ptx_module_status(module, err);
     }
     const struct w8a8_entries before = w8a8_entries(plan, variants);
-    if (before.quantises)
+    if (before.prepares && w8a8_takes_codes(s))
+        gemm_emit_align(module, "w8a8_align_x", s->k, 1);
+    else if (before.prepares)
         w8a8_emit_quantise(plan, before.prefetches, module);
     if (before.aligns)
         gemm_emit_align(module, "w8a8_align", w8a8_align_columns(plan), w8a8_align_element(plan));

@@ -93,10 +93,11 @@ ptxgen_w8a8_token w8a8_dynamic_token(const ptxgen_w8a8_spec *s, const struct w8a
 static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
                                  uint64_t m, ptxgen_w8a8_token *token, ptxgen_error *err)
 {
-    uint64_t which = s->scales == PTXGEN_W8A8_TOKEN ? m : 0;
+    uint64_t which = s->scales == PTXGEN_W8A8_TENSOR ? 0 : m;
     token->scale = ptxgen_element_load(ptxgen_w8a8_work_type(s), o->x_scale, which);
     token->zero = s->asymmetric ? o->x_zero[which] : 0;
-    if (!(token->scale > 0) || !isfinite(token->scale))
+    bool is_nan = w8a8_takes_codes(s) && isnan(token->scale); /* of a token with a NaN */
+    if (!is_nan && (!(token->scale > 0) || !isfinite(token->scale)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: x_scale[%llu] is %g, not positive and finite",
                            (unsigned long long)which, token->scale);
@@ -117,6 +118,11 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
     const ptxgen_w8a8_spec filled = w8a8_with_range(spec), *s = &filled;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     size_t first = m * (o->x_stride ? o->x_stride : s->k);
+    token->m = m;
+    if (w8a8_takes_codes(s)) {
+        memcpy(codes, (const int8_t *)o->x + first, s->k);
+        return given_scale(s, o, m, token, err);
+    }
     struct w8a8_range range = find_range(s, o->x, first);
     if (!range.finite) {
         *token = (ptxgen_w8a8_token){.scale = NAN, .m = m};
