@@ -10,6 +10,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -286,6 +287,28 @@ static void rows_of_rmsnorm_q4k_are_reached(void **state)
     }
 }
 
+/* ---- quantise ---- */
+
+static void rows_of_quantise_are_reached(void **state)
+{
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint32_t i = 0; i < 3 * STRIDES; i++) {
+            const ptxgen_quantise_spec spec = {.k = 261,
+                                               .x_type = (uint8_t)(i % 3),
+                                               .group = i % 2 ? PTXGEN_QUANTISE_GROUP : 0,
+                                               .asymmetric = 1,
+                                               .producer = (uint8_t)(i % 3),
+                                               .residual = i % 3 == 1};
+            if (test_in_share(done++))
+                run_far(&device, &quantise_harness, &spec, NULL, strides[i / 3], false);
+        }
+        device_close(&device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +317,7 @@ int main(void)
         cmocka_unit_test(rows_of_sparse24_are_reached),
         cmocka_unit_test(rows_of_w8a8_are_reached),
         cmocka_unit_test(rows_of_rmsnorm_q4k_are_reached),
+        cmocka_unit_test(rows_of_quantise_are_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
