@@ -177,7 +177,10 @@ PTXGEN_API void ptxgen_files_close(ptxgen_files *files);
 
 /** The tensors of all parts. */
 PTXGEN_API const ptxgen_tensor_list *ptxgen_files_tensors(const ptxgen_files *files);
-/** PTXGEN_ERROR_NOT_FOUND, naming tensor and file, when there is none of that name. */
+/**
+ * PTXGEN_ERROR_NOT_FOUND, naming the tensor, the file and the nearest names that it has, when there
+ * is none of that name.
+ */
 PTXGEN_API ptxgen_status ptxgen_files_require(const ptxgen_files *files, const char *name,
                                               const ptxgen_tensor **tensor, ptxgen_error *err);
 

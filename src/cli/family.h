@@ -13,6 +13,7 @@
 #include "family_options.h"
 
 #include <ptxgen/family.h>
+#include <ptxgen/files.h>
 #include <ptxgen/ptx.h>
 #include <ptxgen/target.h>
 #include <ptxgen/tune.h>
@@ -28,6 +29,11 @@ struct run_request {
 
 struct problem;
 struct family_file;
+
+/** Where names that the options have not given are kept. */
+struct recognised_names {
+    char layer[1024], norm[80];
+};
 
 struct family {
     const char *name;
@@ -45,6 +51,13 @@ struct family {
     /** What else is wrong with the options of run; or NULL. */
     void (*check_data)(struct argp_state *state, struct family_options *options);
     const struct family_file *file; /**< NULL: it has no files */
+    /**
+     * Whether a tensor of a file has the weights of a layer of the family's, by names, type and
+     * shape: sets in the options how run would name the layer, or, without `file`, the spec; or
+     * NULL.
+     */
+    bool (*recognise)(const ptxgen_files *files, const ptxgen_tensor *weights,
+                      struct family_options *options, struct recognised_names *names);
 };
 
 /** Fills the module for the options' spec on the target: what serves m tokens, 0 for all. */

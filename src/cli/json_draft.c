@@ -40,6 +40,15 @@ cJSON *json_append_object(struct json_draft *draft, cJSON *array)
     return mark(draft, NULL);
 }
 
+void json_append_number(struct json_draft *draft, cJSON *array, double value)
+{
+    cJSON *number = mark(draft, cJSON_CreateNumber(value));
+    if (!cJSON_AddItemToArray(array, number)) {
+        cJSON_Delete(number);
+        mark(draft, NULL);
+    }
+}
+
 void json_add_number(struct json_draft *draft, cJSON *to, const char *name, double value)
 {
     mark(draft, cJSON_AddNumberToObject(to, name, value));

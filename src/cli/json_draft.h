@@ -20,6 +20,8 @@ cJSON *json_add_object(struct json_draft *draft, cJSON *to, const char *name);
 cJSON *json_add_array(struct json_draft *draft, cJSON *to, const char *name);
 /** A new object at the end of an array. */
 cJSON *json_append_object(struct json_draft *draft, cJSON *array);
+/** A number at the end of an array. */
+void json_append_number(struct json_draft *draft, cJSON *array, double value);
 void json_add_number(struct json_draft *draft, cJSON *to, const char *name, double value);
 void json_add_string(struct json_draft *draft, cJSON *to, const char *name, const char *value);
 void json_add_bool(struct json_draft *draft, cJSON *to, const char *name, bool value);

@@ -35,6 +35,31 @@ ptxgen_status layer_require_part(const ptxgen_files *store, const char *prefix, 
     return ptxgen_files_require(store, part_of(prefix, part).name, tensor, err);
 }
 
+bool layer_split(const char *tensor, const char *part, char *layer, size_t size)
+{
+    const char *dot = strrchr(tensor, '.');
+    size_t length = dot ? (size_t)(dot - tensor) : 0;
+    if (strcmp(dot ? dot + 1 : tensor, part) != 0 || length >= size)
+        return false;
+    memcpy(layer, tensor, length);
+    layer[length] = '\0';
+    return true;
+}
+
+struct nearest_text layer_nearest(const ptxgen_files *store, const char *prefix,
+                                  const char *const *parts, size_t count)
+{
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(store);
+    struct nearest nearest = {.wanted = prefix};
+    for (size_t i = 0; i < tensors->count; i++) {
+        const char *name = tensors->items[i].name, *dot = strrchr(name, '.');
+        for (size_t part = 0; dot && part < count; part++)
+            if (!strcmp(dot + 1, parts[part]))
+                nearest_offer(&nearest, name, (size_t)(dot - name));
+    }
+    return nearest_text(&nearest);
+}
+
 ptxgen_status layer_find_floats(const ptxgen_files *store, const char *prefix,
                                 const struct layer_floats *floats, const ptxgen_tensor **tensor,
                                 ptxgen_error *err)

@@ -3,6 +3,7 @@
 #ifndef PTXGEN_CLI_LAYER_PARTS_H
 #define PTXGEN_CLI_LAYER_PARTS_H
 
+#include "../files/nearest.h"
 #include "../files/tensor_list.h"
 
 /**
@@ -14,6 +15,15 @@ const ptxgen_tensor *layer_part(const ptxgen_files *store, const char *prefix, c
 /** The same, or PTXGEN_ERROR_NOT_FOUND naming tensor and file. */
 ptxgen_status layer_require_part(const ptxgen_files *store, const char *prefix, const char *part,
                                  const ptxgen_tensor **tensor, ptxgen_error *err);
+
+/**
+ * Whether a tensor is called LAYER.PART, or PART; `layer` receives what stands before the last dot,
+ * which must fit.
+ */
+bool layer_split(const char *tensor, const char *part, char *layer, size_t size);
+/** What a wrong prefix may have been meant for: of names PREFIX.PART with one of the parts. */
+struct nearest_text layer_nearest(const ptxgen_files *store, const char *prefix,
+                                  const char *const *parts, size_t count);
 
 /** Floats of a layer: so many, or one for all where that may be. */
 struct layer_floats {

@@ -12,7 +12,7 @@
 static const struct command *const commands[] = {
     &list_command,  &emit_command,    &inspect_command, &devices_command,
     &run_command,   &bench_command,   &tune_command,    &plot_command,
-    &cache_command, &profile_command, &convert_command,
+    &cache_command, &profile_command, &convert_command, &files_command,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "nearest.h"
 #include "printable.h"
 #include "tensor_list.h"
 #include "tensor_parts.h"
@@ -75,20 +76,33 @@ const ptxgen_tensor_list *ptxgen_files_tensors(const ptxgen_files *files)
                       : ptxgen_safetensors_tensors(only->safetensors);
 }
 
+static struct nearest_text nearest_tensors(const ptxgen_tensor_list *tensors, const char *name)
+{
+    struct nearest nearest = {.wanted = name};
+    for (size_t i = 0; i < tensors->count; i++)
+        nearest_offer(&nearest, tensors->items[i].name, strlen(tensors->items[i].name));
+    return nearest_text(&nearest);
+}
+
 ptxgen_status ptxgen_files_require(const ptxgen_files *files, const char *name,
                                    const ptxgen_tensor **tensor, ptxgen_error *err)
 {
     if (!files || !name || !tensor)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_files_require: files, name and tensor must be given");
+    const ptxgen_tensor_list *tensors = ptxgen_files_tensors(files);
     const char *index = files->parts.missing_index;
-    *tensor = ptxgen_tensor_list_find(ptxgen_files_tensors(files), name);
+    *tensor = ptxgen_tensor_list_find(tensors, name);
     if (*tensor)
         return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s has no tensor %s%s%s%s", files->path,
-                       printable(name, strlen(name)).text,
-                       index ? "; it is one part of several, which are read through " : "",
-                       index ? index : "", index ? ", and that is not there" : "");
+    struct printable shown = printable(name, strlen(name));
+    if (index)
+        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
+                           "%s has no tensor %s; it is one part of several, which are read through "
+                           "%s, and that is not there",
+                           files->path, shown.text, index);
+    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s has no tensor %s%s", files->path,
+                       shown.text, nearest_tensors(tensors, name).text);
 }
 
 const ptxgen_gguf *ptxgen_files_gguf(const ptxgen_files *files)

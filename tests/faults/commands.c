@@ -25,6 +25,8 @@ const struct job command_jobs[] = {
     COMMAND("list", 0),
     COMMAND("list --instructions", 0),
     COMMAND("devices", VARIES_TEXT),
+    COMMAND("files " MARLIN, 0),
+    COMMAND("files " GGUF " --json", 0),
     COMMAND("emit rmsnorm_q4k --k 256 --n 8 --annotate", 0),
     COMMAND("emit marlin --k 128 --n 64 --m 1 -o new.ptx", 0),
     COMMAND("emit w8a8 --k 64 --n 64 --m 64 --target sm_90a", 0),

@@ -2,6 +2,7 @@
 /* Opening files by path: the golden ones, and paths that cannot be read. */
 #include "tests/status.h"
 
+#include "src/files/nearest.h"
 #include "src/files/printable.h"
 #include <ptxgen/gguf.h>
 #include "tests/dispatch/folder.h"
@@ -202,6 +203,42 @@ static void printable_escapes_and_cuts(void **state)
     assert_string_equal(cut.text + strlen(cut.text) - 8, "\\xFF...\"");
 }
 
+static const char *nearest_of(const char *wanted, const char *const *names)
+{
+    static struct nearest_text text;
+    struct nearest nearest = {.wanted = wanted};
+    for (; *names; names++)
+        nearest_offer(&nearest, *names, strlen(*names));
+    text = nearest_text(&nearest);
+    return text.text;
+}
+
+static void nearest_names_are_those_with_the_fewest_edits(void **state)
+{
+    (void)state;
+    char longer[NEAREST_LONGEST + 2];
+    const char *const names[] = {"abcdef",
+                                 "abcdxx",
+                                 "abcxef",
+                                 "abxxef",
+                                 "zzzzzz",
+                                 "abcdef",
+                                 "x.abcde.long.name.of.many.parts",
+                                 NULL};
+    const char *const odd[] = {"", "q\n", longer, NULL};
+    memset(longer, 'q', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    assert_string_equal(nearest_of("abcdef", names),
+                        "; did you mean \"abcdef\", \"abcxef\" or \"abcdxx\"?");
+    assert_string_equal(nearest_of("zzzz", names), "; did you mean \"zzzzzz\"?");
+    assert_string_equal(nearest_of("long.name", names),
+                        "; did you mean \"x.abcde.long.name.of.many.parts\"?");
+    assert_string_equal(nearest_of("yyyyyy", names), "");
+    assert_string_equal(nearest_of("", names), "");
+    assert_string_equal(nearest_of("q", odd), "; did you mean \"q\\x0A\"?");
+    assert_string_equal(nearest_of(longer, odd), "");
+}
+
 static void utf8_follows_the_unicode_table(void **state)
 {
     (void)state;
@@ -239,6 +276,7 @@ int main(void)
         cmocka_unit_test(store_refuses_paths_that_are_not_files),
         cmocka_unit_test(store_refuses_files_of_neither_format),
         cmocka_unit_test(printable_escapes_and_cuts),
+        cmocka_unit_test(nearest_names_are_those_with_the_fewest_edits),
         cmocka_unit_test(utf8_follows_the_unicode_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,10 +32,32 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
+/* A matrix of floats: its names say nothing of what is done with it. */
+static bool recognise(const ptxgen_files *files, const ptxgen_tensor *w, struct family_options *o,
+                      struct recognised_names *names)
+{
+    static const ptxgen_dtype dtypes[] = {[PTXGEN_F32] = PTXGEN_DTYPE_F32,
+                                          [PTXGEN_F16] = PTXGEN_DTYPE_F16,
+                                          [PTXGEN_BF16] = PTXGEN_DTYPE_BF16};
+    ptxgen_dense_spec *s = option_spec(o);
+    (void)files, (void)names;
+    if (w->ndim != 2 || w->shape[0] > INT32_MAX || w->shape[1] > INT32_MAX)
+        return false;
+    s->n = (uint32_t)w->shape[0];
+    s->k = (uint32_t)w->shape[1];
+    for (uint8_t type = PTXGEN_F32; type <= PTXGEN_BF16; type++)
+        if (dtypes[type] == w->dtype) {
+            s->type = type;
+            return true;
+        }
+    return false;
+}
+
 const struct family dense_family = {
     .name = "dense",
     .summary = "Matrix product with dense weights of f16, bf16 or f32 on tensor cores",
     .harness = &dense_harness,
     .spec_rows = spec_rows,
     .defaults = &defaults,
+    .recognise = recognise,
 };

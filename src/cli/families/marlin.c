@@ -83,4 +83,5 @@ const struct family marlin_family = {
     .check_data = check_data,
     .file = &marlin_file,
     .defaults = &defaults,
+    .recognise = marlin_recognise,
 };

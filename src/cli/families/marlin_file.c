@@ -140,5 +140,12 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
                     : marlin_copy_weights(p, &s->packed, err);
 }
 
+bool marlin_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
+                      struct family_options *o, struct recognised_names *names)
+{
+    o->names.layer = names->layer;
+    return layer_recognise(files, weights, names->layer, sizeof names->layer);
+}
+
 const struct family_file marlin_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct sources), find,
                                         warn, take};

@@ -33,6 +33,9 @@ void layer_list_tensors(const ptxgen_files *store, const char *prefix, int forma
 
 /* ---- the format ---- */
 
+/* The weights of each format, and of a packed layer. */
+static const char *const weight_parts[] = {"qweight", "weight_packed", "B", "marlin_codes"};
+
 /* AWQ packs eight columns into a word, GPTQ eight rows, under the same names. */
 static bool is_awq(const ptxgen_files *store, const char *prefix)
 {
@@ -54,9 +57,11 @@ static ptxgen_status choose_format(const ptxgen_files *store, const char *prefix
     if (layer_part(store, prefix, layer_suffixes[*format][LAYER_WEIGHTS]))
         return PTXGEN_OK;
     if (!layer_part(store, prefix, "qweight"))
-        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
-                           "the file has no %s.qweight, %s.weight_packed or %s.B", prefix, prefix,
-                           prefix);
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_NOT_FOUND, "the file has no %s.qweight, %s.weight_packed or %s.B%s",
+            prefix, prefix, prefix,
+            layer_nearest(store, prefix, weight_parts, sizeof weight_parts / sizeof *weight_parts)
+                .text);
     *format = PTXGEN_W4_AWQ;
     if (is_awq(store, prefix))
         return PTXGEN_OK;
@@ -128,6 +133,15 @@ void layer_complete_spec(const ptxgen_w4_info *info, bool type_given, ptxgen_mar
 }
 
 /* ---- packed layers ---- */
+
+bool layer_recognise(const ptxgen_files *store, const ptxgen_tensor *weights, char *layer,
+                     size_t size)
+{
+    for (size_t i = 0; i < sizeof weight_parts / sizeof *weight_parts; i++)
+        if (layer_split(weights->name, weight_parts[i], layer, size))
+            return strcmp(weight_parts[i], "B") != 0 || layer_part(store, layer, "s");
+    return false;
+}
 
 bool layer_is_packed(const ptxgen_files *store, const char *prefix)
 {

@@ -30,6 +30,10 @@ ptxgen_status layer_find(const ptxgen_files *store, const char *prefix,
                          const struct layer_choice *choice, ptxgen_w4_checkpoint *checkpoint,
                          ptxgen_error *err);
 
+/** Whether a tensor has the weights of a layer, and the layer's name. */
+bool layer_recognise(const ptxgen_files *store, const ptxgen_tensor *weights, char *layer,
+                     size_t size);
+
 /** Whether the layer's weights are in the file in the order of <ptxgen/marlin.h>. */
 bool layer_is_packed(const ptxgen_files *store, const char *prefix);
 /**

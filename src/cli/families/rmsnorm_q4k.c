@@ -101,5 +101,6 @@ const struct family rmsnorm_q4k_family = {
     .check_data = check_data,
     .file = &rmsnorm_q4k_file,
     .defaults = &defaults,
+    .recognise = rmsnorm_q4k_recognise,
     .set_shape = set_shape,
 };

@@ -242,5 +242,36 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     return rows->expect ? keep_unrounded(p, rows->input, err) : PTXGEN_OK;
 }
 
+/* ---- recognising ---- */
+
+/* Matrices that have a norm's output as their input, as converters to GGUF name both. */
+static const struct {
+    const char *weight, *norm;
+} normed[] = {
+    {"attn_q.weight", "attn_norm.weight"},   {"attn_k.weight", "attn_norm.weight"},
+    {"attn_v.weight", "attn_norm.weight"},   {"attn_qkv.weight", "attn_norm.weight"},
+    {"ffn_gate.weight", "ffn_norm.weight"},  {"ffn_up.weight", "ffn_norm.weight"},
+    {"output.weight", "output_norm.weight"},
+};
+
+bool rmsnorm_q4k_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
+                           struct family_options *o, struct recognised_names *names)
+{
+    const char *name = weights->name;
+    size_t length = strlen(name);
+    for (size_t i = 0; weights->dtype == PTXGEN_DTYPE_Q4_K && i < sizeof normed / sizeof *normed;
+         i++) {
+        size_t tail = strlen(normed[i].weight), stem = length - tail;
+        if (length < tail || strcmp(name + stem, normed[i].weight) != 0 ||
+            (stem && name[stem - 1] != '.'))
+            continue;
+        snprintf(names->norm, sizeof names->norm, "%.*s%s", (int)stem, name, normed[i].norm);
+        o->names.tensors = name;
+        o->names.norm = names->norm;
+        return ptxgen_tensor_list_find(ptxgen_files_tensors(files), names->norm);
+    }
+    return false;
+}
+
 const struct family_file rmsnorm_q4k_file = {PTXGEN_FILES_GGUF, sizeof(struct sources), find, warn,
                                              take};

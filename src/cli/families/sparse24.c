@@ -95,4 +95,5 @@ const struct family sparse24_family = {
     .finish = finish,
     .file = &sparse24_file,
     .defaults = &defaults,
+    .recognise = sparse24_recognise,
 };

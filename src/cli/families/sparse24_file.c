@@ -198,5 +198,18 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     return sparse24_pack_weights(p, err);
 }
 
+/* Of a weight in several forms it is the one that run reads. */
+bool sparse24_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
+                        struct family_options *o, struct recognised_names *names)
+{
+    const char *dot = strrchr(weights->name, '.');
+    struct sparse24_layer l;
+    o->names.layer = names->layer;
+    return dot && sparse24_layer_has(dot + 1) &&
+           layer_split(weights->name, dot + 1, names->layer, sizeof names->layer) &&
+           sparse24_layer_find(files, names->layer, -1, &l, NULL) == PTXGEN_OK &&
+           l.form != SPARSE24_DENSE && l.tensors[SPARSE24_VALUES] == weights;
+}
+
 const struct family_file sparse24_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct file_layer), find,
                                           warn, take};

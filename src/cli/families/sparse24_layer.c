@@ -49,6 +49,14 @@ static ptxgen_status describe(const ptxgen_tensor *values, struct sparse24_layer
     return PTXGEN_OK;
 }
 
+static struct nearest_text nearest_weights(const ptxgen_files *store, const char *prefix)
+{
+    const char *parts[SPARSE24_FORMS];
+    for (int f = 0; f < SPARSE24_FORMS; f++)
+        parts[f] = suffixes[f].values;
+    return layer_nearest(store, prefix, parts, SPARSE24_FORMS);
+}
+
 ptxgen_status sparse24_layer_find(const ptxgen_files *store, const char *prefix, int form,
                                   struct sparse24_layer *l, ptxgen_error *err)
 {
@@ -68,8 +76,9 @@ ptxgen_status sparse24_layer_find(const ptxgen_files *store, const char *prefix,
     }
     return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
                        "the file has no weight %s%s%s (a weight PREFIX has PREFIX.sparse and "
-                       "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)",
-                       prefix, form < 0 ? "" : " as ", form < 0 ? "" : form_names[form]);
+                       "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)%s",
+                       prefix, form < 0 ? "" : " as ", form < 0 ? "" : form_names[form],
+                       nearest_weights(store, prefix).text);
 }
 
 bool sparse24_layer_has(const char *suffix)

@@ -80,5 +80,6 @@ const struct family w8a8_family = {
     .data_rows = data_rows,
     .file = &w8a8_file,
     .defaults = &defaults,
+    .recognise = w8a8_recognise,
     .int8_peer = true,
 };

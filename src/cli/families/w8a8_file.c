@@ -133,5 +133,14 @@ static ptxgen_status take(struct problem *p, const void *sources, const struct f
     return PTXGEN_OK;
 }
 
+bool w8a8_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
+                    struct family_options *o, struct recognised_names *names)
+{
+    o->names.layer = names->layer;
+    return weights->dtype == PTXGEN_DTYPE_I8 && weights->ndim == 2 &&
+           layer_split(weights->name, "weight", names->layer, sizeof names->layer) &&
+           layer_part(files, names->layer, "weight_scale");
+}
+
 const struct family_file w8a8_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct layer), find, warn,
                                       take};
