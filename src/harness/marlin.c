@@ -136,17 +136,6 @@ static void release(struct problem *p)
     p->own = NULL;
 }
 
-/* An empty one, instead of what there was. */
-static ptxgen_status make_matrices(struct problem *p, struct marlin_matrices **matrices,
-                                   ptxgen_error *err)
-{
-    if (p->own)
-        release(p);
-    *matrices = p->own = calloc(1, sizeof **matrices);
-    return *matrices ? PTXGEN_OK
-                     : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for two matrices");
-}
-
 ptxgen_status marlin_allocate_matrix(const ptxgen_w4_info *info, ptxgen_w4_matrix *m,
                                      ptxgen_error *err)
 {
@@ -171,14 +160,21 @@ static ptxgen_marlin_packed packed_of(const struct problem *p)
     return packed;
 }
 
-static ptxgen_status unpack_checkpoint(const ptxgen_w4_checkpoint *from, ptxgen_w4_matrix *m,
-                                       ptxgen_error *err)
+/* Memory for the problem's matrices, whose scales may have any type, instead of what there was. */
+static ptxgen_status make_matrices(struct problem *p, struct marlin_matrices **matrices,
+                                   ptxgen_error *err)
 {
-    ptxgen_w4_info info;
-    ptxgen_status status = ptxgen_w4_describe(from, &info, err);
-    if (status == PTXGEN_OK)
-        status = marlin_allocate_matrix(&info, m, err);
-    return status == PTXGEN_OK ? ptxgen_w4_unpack(from, m, err) : status;
+    ptxgen_w4_info info = marlin_info(p->plan);
+    info.scale_type = PTXGEN_F32;
+    if (p->own)
+        release(p);
+    *matrices = p->own = calloc(1, sizeof **matrices);
+    ptxgen_status status =
+        *matrices ? PTXGEN_OK
+                  : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for two matrices");
+    for (unsigned i = 0; status == PTXGEN_OK && i < marlin_matrices(p->plan); i++)
+        status = marlin_allocate_matrix(&info, &(*matrices)->of[i], err);
+    return status;
 }
 
 ptxgen_status marlin_pack_weights(struct problem *p, const ptxgen_w4_checkpoint *weights,
@@ -191,15 +187,14 @@ ptxgen_status marlin_pack_weights(struct problem *p, const ptxgen_w4_checkpoint 
     if (status == PTXGEN_OK)
         status = make_matrices(p, &matrices, err);
     if (status == PTXGEN_OK)
-        status = unpack_checkpoint(weights, &matrices->of[0], err);
-    return status == PTXGEN_OK && up ? unpack_checkpoint(up, &matrices->of[1], err) : status;
+        status = ptxgen_w4_unpack(weights, &matrices->of[0], err);
+    return status == PTXGEN_OK && up ? ptxgen_w4_unpack(up, &matrices->of[1], err) : status;
 }
 
 ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed *from,
                                   ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = p->plan;
-    const ptxgen_w4_info info = marlin_info(s);
     const ptxgen_marlin_packed to = packed_of(p);
     struct marlin_matrices *matrices;
     memcpy(to.codes, from->codes, to.codes_bytes);
@@ -211,8 +206,6 @@ ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed 
     ptxgen_status status = ptxgen_marlin_check_packed(s, &to, err);
     if (status == PTXGEN_OK)
         status = make_matrices(p, &matrices, err);
-    if (status == PTXGEN_OK)
-        status = marlin_allocate_matrix(&info, &matrices->of[0], err);
     return status == PTXGEN_OK ? ptxgen_marlin_unpack(s, &to, &matrices->of[0], NULL, err) : status;
 }
 

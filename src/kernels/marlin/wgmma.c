@@ -405,8 +405,7 @@ static void begin_registers(struct marlin_bulk *b)
     ptx_u32 stages = gemm_begin_reading(&q->g);
     b->accumulate = ptx_setp_eq_u32(k, stages, stages);
     b->start = ptx_setp_ne_u32(k, stages, stages);
-    for (uint32_t i = 0;
-         marlin_scales_stages(q->spec, q->v) && i < tiles(q) * token_groups(q); i++)
+    for (uint32_t i = 0; marlin_scales_stages(q->spec, q->v) && i < tiles(q) * token_groups(q); i++)
         for (int r = 0; r < 4; r++)
             b->sums[i / token_groups(q)][i % token_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }
