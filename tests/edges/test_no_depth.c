@@ -38,6 +38,7 @@ struct epilogue {
     uint32_t n;
     ptxgen_activation activation;
     bool pairs;
+    size_t in_turn; /* w8a8's pairs: so many biases of gate, then as many of up; 0: up_bias */
 };
 
 /* An operand with elements, on the host and on the device; null where it has none. */
@@ -108,9 +109,11 @@ static double loaded(const struct array *a, size_t i)
 
 static double expected(const struct arrays *all, const struct epilogue *f, size_t m, size_t n)
 {
-    double v = activated(f->pairs ? PTXGEN_ACTIVATION_SILU : f->activation, loaded(&all->bias, n));
+    size_t gate = f->in_turn ? n + n / f->in_turn * f->in_turn : n;
+    double v =
+        activated(f->pairs ? PTXGEN_ACTIVATION_SILU : f->activation, loaded(&all->bias, gate));
     if (f->pairs)
-        v *= loaded(&all->up_bias, n);
+        v *= f->in_turn ? loaded(&all->bias, gate + f->in_turn) : loaded(&all->up_bias, n);
     return v + loaded(&all->residual, m * STRIDE + n);
 }
 
@@ -226,7 +229,7 @@ static void dense_without_depth(void **state)
                                         .activation = (uint8_t)(i / KINDS),
                                         .bias = i / KINDS != 1,
                                         .residual = i / KINDS % 2};
-        const struct epilogue f = {spec.n, (ptxgen_activation)spec.activation, false};
+        const struct epilogue f = {spec.n, (ptxgen_activation)spec.activation, false, 0};
         run(state, &dense_harness, &spec, &f, i % KINDS != NO_K);
     }
 }
@@ -244,7 +247,7 @@ static void sparse24_without_depth(void **state)
                                            .bias = i / KINDS != 2,
                                            .residual = i / KINDS % 2,
                                            .tier = i / KINDS == 1};
-        const struct epilogue f = {spec.n, (ptxgen_activation)spec.activation, false};
+        const struct epilogue f = {spec.n, (ptxgen_activation)spec.activation, false, 0};
         run(state, &sparse24_harness, &spec, &f, i % KINDS != NO_K);
     }
 }
@@ -291,7 +294,7 @@ static void marlin_without_depth(void **state)
                                          .activation = i / KINDS == 1,
                                          .bias = 1,
                                          .residual = i / KINDS % 2};
-        const struct epilogue f = {spec.n, (ptxgen_activation)spec.activation, spec.epilogue};
+        const struct epilogue f = {spec.n, (ptxgen_activation)spec.activation, spec.epilogue, 0};
         run(state, &marlin_harness, &spec, &f, i % KINDS != NO_K);
     }
 }
@@ -308,8 +311,20 @@ static void w8a8_without_depth(void **state)
                                        .asymmetric = i / KINDS % 5 == 4,
                                        .bias = i / KINDS != 3,
                                        .codes = i / KINDS == 1};
-        const struct epilogue f = {spec.n, PTXGEN_ACTIVATION_NONE, false};
+        const struct epilogue f = {spec.n, PTXGEN_ACTIVATION_NONE, false, 0};
         run(state, &w8a8_harness, &spec, &f, i % KINDS != NO_K);
+    }
+    for (int i = 0; i < 6; i++) {
+        const ptxgen_w8a8_spec spec = {.n = 40,
+                                       .max_m = 8,
+                                       .y_type = (uint8_t)(i % 3),
+                                       .scales = i == 2 ? PTXGEN_W8A8_QUANTISED : 0,
+                                       .epilogue = i % 2,
+                                       .activation = (uint8_t)(i % 2 ? 0 : i),
+                                       .bias = i != 3,
+                                       .residual = i > 1};
+        const struct epilogue f = {40, (ptxgen_activation)spec.activation, i % 2, i % 2 ? 8 : 0};
+        run(state, &w8a8_harness, &spec, &f, false);
     }
 }
 
@@ -324,7 +339,7 @@ static void rmsnorm_q4k_without_features(void **state)
                                               .epilogue = i == 1,
                                               .bias = i == 2,
                                               .residual = i % 2};
-        const struct epilogue f = {0, PTXGEN_ACTIVATION_NONE, false};
+        const struct epilogue f = {0, PTXGEN_ACTIVATION_NONE, false, 0};
         run(state, &rmsnorm_q4k_harness, &spec, &f, true);
     }
 }

@@ -168,23 +168,15 @@ static void quantise_token(struct quantise_kernel *e, bool dependent, ptx_u32 sl
     quantise_row(e, slots);
 }
 
-static ptx_u64 address_param(ptx_kernel *k, const char *name, bool used)
-{
-    if (used)
-        return ptx_param_u64(k, name);
-    ptx_param_declare(k, name, 8, 8);
-    return U64(0);
-}
-
 static void load_params(struct quantise_kernel *e, ptx_kernel *k, const ptxgen_w8a8_spec *spec)
 {
     bool given = spec->scales != PTXGEN_W8A8_DYNAMIC;
-    ptx_u64 x = address_param(k, "x", true), x_scale = address_param(k, "x_scale", given);
-    ptx_u64 x_zero = address_param(k, "x_zero", given && spec->asymmetric);
-    e->codes = address_param(k, "codes", true);
-    e->scales = address_param(k, "scales", true);
-    e->zeros = address_param(k, "zeros", spec->asymmetric);
-    e->flags = address_param(k, "flags", true);
+    ptx_u64 x = gemm_param_u64(k, "x", true), x_scale = gemm_param_u64(k, "x_scale", given);
+    ptx_u64 x_zero = gemm_param_u64(k, "x_zero", given && spec->asymmetric);
+    e->codes = gemm_param_u64(k, "codes", true);
+    e->scales = gemm_param_u64(k, "scales", true);
+    e->zeros = gemm_param_u64(k, "zeros", spec->asymmetric);
+    e->flags = gemm_param_u64(k, "flags", true);
     e->w = ptx_param_u64(k, "w");
     ptx_u32 x_stride = ptx_param_u32(k, "x_stride");
     e->flag_count = ptx_param_u32(k, "flag_count");
