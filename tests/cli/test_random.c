@@ -98,7 +98,7 @@ static void random_problems_are_as_large_as_they_should_be(void **state)
           " plain"}},
         {"w8a8",
          1 << 21,
-         256,
+         512, /* rows of gate and of up */
          {" x=f16", " x=bf16", " x=f32", " y=f16", " y=bf16", " y=f32", " asymmetric", " bias",
           " codes=-128..127", " codes=-7..7", " codes=e4m3"}},
     };
