@@ -279,6 +279,9 @@ static void guarantees_of_w8a8_hold(void **state)
                                    .y_type = PTXGEN_F32, .codes = PTXGEN_W8A8_E4M3};
     const ptxgen_w8a8_spec gelu = {.n = 200, .k = 512, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16,
                                    .activation = PTXGEN_ACTIVATION_GELU, .residual = 1};
+    const ptxgen_w8a8_spec given = {.n = 72, .k = 512, .scales = PTXGEN_W8A8_QUANTISED,
+                                    .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    EXPECT(&w8a8, "cpu:sm_80", &given, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_80", &s8, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_90", &s8, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_89", &e4m3, .ends = true);
@@ -380,6 +383,31 @@ static void bounds_of_rmsnorm_q4k_are_relative_to_both_parts(void **state)
     assert_ok(ptxgen_rmsnorm_q4k_reference(&plan, &o, 0, 0, 1, &y, &bound, NULL, &err), &err);
     assert_int_equal(g.bound, PTXGEN_BOUND_PARTS);
     assert_true(y == 0 && bound > 0x1p-24 * K);
+}
+
+/* ---- roundings ---- */
+
+static void activations_that_are_codes_are_multiplied_as_they_are(void **state)
+{
+    (void)state;
+    ptxgen_target target = target_of("sm_89");
+    for (uint8_t codes = PTXGEN_W8A8_S8; codes <= PTXGEN_W8A8_E4M3; codes++)
+        for (int given = 0; given < 2; given++) {
+            const ptxgen_w8a8_spec spec = {.n = 64, .k = 512, .x_type = PTXGEN_F16,
+                                           .y_type = PTXGEN_F16, .codes = codes,
+                                           .scales = given ? PTXGEN_W8A8_QUANTISED
+                                                           : PTXGEN_W8A8_DYNAMIC};
+            const ptxgen_rounding due = given                         ? PTXGEN_ROUNDING_NONE
+                                        : codes == PTXGEN_W8A8_E4M3 ? PTXGEN_ROUNDING_E4M3
+                                                                    : PTXGEN_ROUNDING_S8;
+            ptxgen_w8a8_plan plan;
+            ptxgen_guarantee g;
+            ptxgen_error err = {0};
+            assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+            assert_ok(ptxgen_w8a8_guarantee(&plan, 16, &g, &err), &err);
+            assert_int_equal(g.x_rounding, due);
+            assert_int_equal(g.w_rounding, PTXGEN_ROUNDING_NONE);
+        }
 }
 
 /* ---- refusals ---- */
@@ -574,6 +602,7 @@ int main(void)
         cmocka_unit_test(bounds_of_marlin_are_of_the_form_that_is_said),
         cmocka_unit_test(bounds_of_dense_are_relative_to_products),
         cmocka_unit_test(bounds_of_rmsnorm_q4k_are_relative_to_both_parts),
+        cmocka_unit_test(activations_that_are_codes_are_multiplied_as_they_are),
         cmocka_unit_test(guarantees_are_of_plans_and_tokens_that_they_serve),
         cmocka_unit_test(plans_without_products_guarantee_the_same_bits_for_any_m),
         cmocka_unit_test(names_of_entries_are_those_that_were_promised),

@@ -678,7 +678,7 @@ static void guarantee(const void *of, const ptxgen_tile *v, ptxgen_guarantee *g)
     (void)v;
     g->exact = ptxgen_w8a8_is_exact(s);
     g->sums = codes->integer ? PTXGEN_SUMS_S32 : PTXGEN_SUMS_F32;
-    g->x_rounding = codes->rounding;
+    g->x_rounding = w8a8_takes_codes(s) ? PTXGEN_ROUNDING_NONE : codes->rounding;
     g->bound = g->exact         ? PTXGEN_BOUND_ZERO
                : codes->integer ? PTXGEN_BOUND_SUM
                                 : PTXGEN_BOUND_PRODUCTS;
