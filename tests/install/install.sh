@@ -131,16 +131,16 @@ is_at_most() { # is_at_most BYTES ROOM|ROOM…
             END { print bytes " bytes of " most; exit !(bytes > 0 && bytes <= most) }'
 }
 
-cmake_program_works() { # cmake_program_works TARGET
-    mkdir "cmake_$1" && cp consumer.c "cmake_$1" && cat >"cmake_$1/CMakeLists.txt" <<END
+cmake_program_works() { # cmake_program_works TARGET SOURCE CLAIM: of the program, which has the target's name
+    mkdir "cmake_$1" && cp "$2" "cmake_$1" && cat >"cmake_$1/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.13)
-project(consumer C)
+project(stranger C)
 find_package(ptxgen 0.1 REQUIRED)
-add_executable(consumer consumer.c)
-target_link_libraries(consumer PRIVATE ptxgen::$1)
+add_executable($1 $2)
+target_link_libraries($1 PRIVATE ptxgen::$1)
 END
     CC=${cc[*]} cmake -S "cmake_$1" -B "cmake_$1" -DCMAKE_PREFIX_PATH="$root$prefix" &&
-        cmake --build "cmake_$1" && prints_kernels "cmake_$1/consumer"
+        cmake --build "cmake_$1" && "$3" "cmake_$1/$1"
 }
 
 cmake_version_is_judged() {
@@ -226,8 +226,12 @@ else
     echo "# only the size of a release by gcc counts"
 fi
 if command -v cmake >/dev/null; then
-    claim cmake_program_runs_on_the_shared_library cmake_program_works ptxgen
-    claim cmake_program_runs_on_the_static_library cmake_program_works static
+    claim cmake_program_runs_on_the_shared_library cmake_program_works ptxgen consumer.c prints_kernels
+    claim cmake_program_runs_on_the_static_library cmake_program_works static consumer.c prints_kernels
+    claim cmake_files_program_runs_on_the_shared_library \
+        cmake_program_works files files.c reads_the_golden_file
+    claim cmake_files_program_runs_on_the_static_library \
+        cmake_program_works files_static files.c reads_the_golden_file
     claim cmake_is_given_no_version_newer_than_this cmake_version_is_judged
 else
     echo "ok $((claims += 1)) cmake_programs_run # SKIP no cmake here"
