@@ -155,8 +155,8 @@ static ptxgen_status explain(struct listed_tensor *item, ptxgen_error *err)
                      : t->ndim == 1 ? "a vector"
                                     : "a scalar");
     if (t->dtype == PTXGEN_DTYPE_Q4_K)
-        return write(&item->note, err, "rmsnorm_q4k: no RMSNorm stands before it");
-    return write(&item->note, err, "no family multiplies a matrix of %s alone", type);
+        return write(&item->note, err, "no family multiplies Q4_K without an RMSNorm before it");
+    return write(&item->note, err, "no family multiplies %s", type);
 }
 
 static ptxgen_status judge_rest(const struct judging *j, struct listed_tensor *item,
