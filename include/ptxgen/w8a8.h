@@ -55,12 +55,12 @@
  *
  * Where the caller has quantised x (PTXGEN_W8A8_QUANTISED), as <ptxgen/quantise.h> does for several
  * products at once, x is codes [M, K] of one byte each, and x_scale [M] f32, and with zero points
- * x_zero [M] s32, are those of the tokens. Then outputs have the bits of a launch that quantises
- * the same tokens for itself; a token whose scale is NaN has outputs that are NaN. x_type is not
- * used, and y is f32, f16 or bf16. The launch is one kernel, which may begin before the codes are
- * there (overlap_previous). Rows of x that do not start at multiples of 16 bytes, and those of a K
- * that is no multiple of 16, are copied first. Where a launch needs a workspace (ptxgen_w8a8_ctas
- * CTAs that divide tiles, or copies), zero it once; launches leave it so.
+ * x_zero [M] s32, are those of the tokens. Exact outputs then have the bits of a launch that
+ * quantises the same tokens for itself; a token whose scale is NaN has outputs that are NaN. x_type
+ * is not used, and y is f32, f16 or bf16. The launch is one kernel, which may begin before the
+ * codes are there (overlap_previous). Rows of x that do not start at multiples of 16 bytes, and
+ * those of a K that is no multiple of 16, are copied first. Where a launch needs a workspace, for
+ * tiles that several CTAs divide or for copies, zero it once: launches leave 0 what has to be 0.
  *
  * Otherwise, with few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one
  * kernel: each CTA quantises the tokens for itself while its first weights arrive. With more tokens
