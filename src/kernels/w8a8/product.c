@@ -25,57 +25,41 @@
 
 /* ---- parameters ---- */
 
-static bool is_used(const struct product *q, int param)
+static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
 {
-    const ptxgen_w8a8_spec *s = q->spec;
-    bool fused = q->v->fused, given = s->scales != PTXGEN_W8A8_DYNAMIC;
-    switch (param) {
-    case W8A8_X: return fused;
-    case W8A8_X_SCALE: return fused && given;
-    case W8A8_X_ZERO: return fused && given && s->asymmetric;
-    case W8A8_W_SUM: return s->asymmetric;
-    case W8A8_BIAS: return s->bias;
-    case W8A8_RESIDUAL: return s->residual;
-    case W8A8_W: return !gemm_is_wgmma(q->v);
-    case W8A8_CODES:
-    case W8A8_FLAGS:
-    case W8A8_PARTIALS: return !fused && !gemm_is_wgmma(q->v);
-    case W8A8_TOKEN_SCALES: return !fused;
-    case W8A8_TOKEN_ZEROS: return !fused && s->asymmetric;
-    default: return true;
-    }
+    if (used)
+        return ptx_param_u32(k, name);
+    ptx_param_declare(k, name, 4, 4);
+    return U32(0);
 }
 
 void w8a8_load_params(struct product *q)
 {
-    static const char *const names[W8A8_X_STRIDE] = {[W8A8_X] = "x",
-                                                     [W8A8_W] = "w",
-                                                     [W8A8_W_SCALE] = "w_scale",
-                                                     [W8A8_W_SUM] = "w_sum",
-                                                     [W8A8_BIAS] = "bias",
-                                                     [W8A8_X_SCALE] = "x_scale",
-                                                     [W8A8_X_ZERO] = "x_zero",
-                                                     [W8A8_Y] = "y",
-                                                     [W8A8_CODES] = "codes",
-                                                     [W8A8_TOKEN_SCALES] = "token_scales",
-                                                     [W8A8_TOKEN_ZEROS] = "token_zeros",
-                                                     [W8A8_FLAGS] = "flags",
-                                                     [W8A8_PARTIALS] = "partials",
-                                                     [W8A8_RESIDUAL] = "residual"};
+    const ptxgen_w8a8_spec *s = q->spec;
+    bool wgmma = gemm_is_wgmma(q->v), fused = q->v->fused, copies = !fused && !wgmma;
+    bool given = fused && s->scales != PTXGEN_W8A8_DYNAMIC;
+    const struct gemm_param addresses[W8A8_X_STRIDE] = {
+        [W8A8_X] = {"x", fused},
+        [W8A8_W] = {"w", !wgmma},
+        [W8A8_W_SCALE] = {"w_scale", true},
+        [W8A8_W_SUM] = {"w_sum", s->asymmetric},
+        [W8A8_BIAS] = {"bias", s->bias},
+        [W8A8_X_SCALE] = {"x_scale", given},
+        [W8A8_X_ZERO] = {"x_zero", given && s->asymmetric},
+        [W8A8_Y] = {"y", true},
+        [W8A8_CODES] = {"codes", copies},
+        [W8A8_TOKEN_SCALES] = {"token_scales", !fused},
+        [W8A8_TOKEN_ZEROS] = {"token_zeros", !fused && s->asymmetric},
+        [W8A8_FLAGS] = {"flags", copies},
+        [W8A8_PARTIALS] = {"partials", copies},
+        [W8A8_RESIDUAL] = {"residual", s->residual}};
     ptx_kernel *k = q->g.k;
-    for (int i = 0; i < W8A8_X_STRIDE; i++)
-        q->address[i] = gemm_param_u64(k, names[i], is_used(q, i));
-    if (q->v->fused || (w8a8_takes_codes(q->spec) && !gemm_is_wgmma(q->v)))
-        q->x_stride = ptx_param_u32(k, "x_stride");
-    else
-        ptx_param_declare(k, "x_stride", 4, 4);
-    q->y_stride = ptx_param_u32(k, "y_stride");
-    if (q->spec->residual)
-        q->residual_stride = ptx_param_u32(k, "residual_stride");
-    else
-        ptx_param_declare(k, "residual_stride", 4, 4);
-    q->g.m = ptx_param_u32(k, "m");
-    gemm_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->g.division);
+    gemm_params_u64(k, addresses, W8A8_X_STRIDE, q->address);
+    q->x_stride = number_param(k, "x_stride", fused || (copies && w8a8_takes_codes(s)));
+    q->y_stride = number_param(k, "y_stride", true);
+    q->residual_stride = number_param(k, "residual_stride", s->residual);
+    q->g.m = number_param(k, "m", true);
+    gemm_division_begin(k, w8a8_own_steps(s, q->v), &q->g.division);
 }
 
 /* Warps are numbered along N first, then along M, then along K. */
