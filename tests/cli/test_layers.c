@@ -101,7 +101,39 @@ static void describe_layer(const void *x, ptxgen_dtype x_type)
     add("y", PTXGEN_DTYPE_F32, ROWS, N, y);
 }
 
+/* The same layer in e4m3, which has its numbers; rows of x have 448 in place of 127. */
+static uint8_t e4m3_of(int number)
+{
+    static const uint8_t codes[] = {0x00, 0x38, 0x40, 0x44};
+    return (uint8_t)(codes[number < 0 ? -number : number] | (number < 0 ? 0x80 : 0));
+}
+
+static uint8_t e4m3[N][K];
+static void describe_e4m3_layer(uint64_t scale_count)
+{
+    describe_layer(x32, PTXGEN_DTYPE_F32);
+    for (int n = 0; n < N; n++)
+        for (int k = 0; k < K; k++)
+            e4m3[n][k] = e4m3_of(weight[n][k]);
+    for (int m = 0; m < ROWS; m++) {
+        x32[m][m] = 448;
+        for (int n = 0; n < N; n++) {
+            float sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += x32[m][k] * (float)weight[n][k];
+            y[m][n] = sum * scale[scale_count > 1 ? n : 0] + bias[n];
+        }
+    }
+    file.count = 0;
+    add("l.weight", PTXGEN_DTYPE_F8_E4M3, N, K, e4m3);
+    add("l.weight_scale", PTXGEN_DTYPE_F32, scale_count, scale_count > 1, scale);
+    add("l.bias", PTXGEN_DTYPE_F32, N, 0, bias);
+    add("x", PTXGEN_DTYPE_F32, ROWS, K, x32);
+    add("y", PTXGEN_DTYPE_F32, ROWS, N, y);
+}
+
 #define W8A8 "run", "w8a8", "--device", "cpu:sm_80", "--safetensors", path, "--layer", "l"
+#define E4M3 "run", "w8a8", "--device", "cpu:sm_90", "--safetensors", path, "--layer", "l"
 #define SPARSE24 "run", "sparse24", "--device", "cpu:sm_80", "--safetensors", path, "--layer", "l"
 
 #define succeeds_saying(part, ...)                                                                 \
@@ -205,6 +237,24 @@ static void refuses_scale(const char *const *arguments, const char *name, float 
     add(name, PTXGEN_DTYPE_F32, 1, 0, array);
     write_file();
     assert_refused(arguments, 2, sentence);
+}
+
+/* As compressed-tensors and ModelOpt have them: a scale for each feature, or one for all. */
+static void layers_of_e4m3_compare_with_the_output_of_the_file(void **state)
+{
+    (void)state;
+    for (uint64_t scales = 1; scales <= N; scales += N - 1) {
+        describe_e4m3_layer(scales);
+        write_file();
+        succeeds_saying("the file's expected output: largest error 0,", E4M3, "--input", "x",
+                        "--expect", "y", "--dtype", "f32");
+        succeeds_saying("codes=e4m3", E4M3, "--codes", "e4m3", "--m", "3");
+    }
+    assert_refuses(2, "l.weight is F8_E4M3; a range as of --codes is for I8", E4M3, "--codes",
+                   "127,127");
+    e4m3[2][5] = 0xFF;
+    write_file();
+    assert_refuses(2, "l.weight[2, 5] is a NaN", E4M3);
 }
 
 static void scales_that_are_none_are_refused_by_name_and_value(void **state)
@@ -387,6 +437,7 @@ int main(void)
         with_folder(expected_outputs_that_do_not_fit_are_refused),
         with_folder(an_input_is_not_repeated),
         cmocka_unit_test(m_zero_says_that_it_did_nothing),
+        with_folder(layers_of_e4m3_compare_with_the_output_of_the_file),
         with_folder(scales_that_are_none_are_refused_by_name_and_value),
         with_folder(zero_points_are_read_in_every_type_of_numbers),
         with_folder(a_zero_point_of_the_input_goes_with_a_scale_and_a_sign),

@@ -116,7 +116,7 @@ static void layers_that_cannot_be_are_refused(void **state)
     (void)state;
     assert_refuses(4, "nothing.weight", "run", "w8a8", "--safetensors", GOLDEN, "--layer",
                    "nothing", "--device", "cpu");
-    assert_refuses(2, "files have s8 codes; with other codes weights are random", "run", "w8a8",
+    assert_refuses(2, "weight is I8; with --codes e4m3 weights are F8_E4M3", "run", "w8a8",
                    "--safetensors", GOLDEN, "--codes", "e4m3", "--device", "cpu");
     assert_refuses(2, "is above 132104", "run", "w8a8", "--k", "140000", "--n", "8", "--device",
                    "cpu");

@@ -62,8 +62,8 @@ static const struct option_row spec_rows[] = {
 
 static const struct option_row data_rows[] = {
     {"safetensors", "FILE",
-     "Take the layer from this file, as compressed-tensors' int-quantized has it; of a sharded "
-     "one, its index, folder or a shard",
+     "Take the layer from this file, as compressed-tensors' int-quantized and float-quantized have "
+     "it, whose codes are e4m3; of a sharded one, its index, folder or a shard",
      OPTION_NAME, .at = NAME_AT(file)},
     {"layer", "NAME",
      "Its tensors are NAME.weight, NAME.weight_scale …; without it weight, weight_scale …",

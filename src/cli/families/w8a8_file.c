@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands of w8a8 from a safetensors file, named as compressed-tensors' int-quantized format does:
+ * Operands of w8a8 from a safetensors file, named as compressed-tensors' int-quantized and
+ * float-quantized formats do, and ModelOpt for fp8:
  *
- *     weight        I8 [N, K]
+ *     weight        I8 [N, K], or F8_E4M3, of which codes are e4m3
  *     weight_scale  floats, N of them, or one for all
  *     weight_zero_point   optional, all zeros
  *     input_scale, input_zero_point   optional: static scales of the activations, one for all
@@ -43,24 +44,56 @@ static ptxgen_status find_input_zero(const ptxgen_files *store, const char *laye
     return PTXGEN_OK;
 }
 
+static bool is_of_codes(ptxgen_dtype dtype)
+{
+    return dtype == PTXGEN_DTYPE_I8 || dtype == PTXGEN_DTYPE_F8_E4M3;
+}
+
+/* Refuses the first weight that is a NaN. */
+static ptxgen_status check_numbers(const ptxgen_tensor *w, ptxgen_error *err)
+{
+    enum { MAGNITUDE = 0x7F /* of which all ones are the NaN of e4m3 */ };
+    const unsigned char *bytes = w->data;
+    for (size_t i = 0; i < w->bytes; i++)
+        if ((bytes[i] & MAGNITUDE) == MAGNITUDE)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s[%zu, %zu] is a NaN", w->name,
+                               i / (size_t)w->shape[1], i % (size_t)w->shape[1]);
+    return PTXGEN_OK;
+}
+
+/* The type of the codes is that of the weights. */
+static ptxgen_status find_codes(const ptxgen_tensor *w, ptxgen_w8a8_spec *spec, ptxgen_error *err)
+{
+    bool e4m3 = w->dtype == PTXGEN_DTYPE_F8_E4M3;
+    if (!e4m3 && spec->codes == PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s is I8; with --codes e4m3 weights are F8_E4M3", w->name);
+    if (e4m3 && (spec->q_min || spec->q_max))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s is F8_E4M3; a range as of --codes is for I8", w->name);
+    if (!e4m3)
+        return PTXGEN_OK;
+    spec->codes = PTXGEN_W8A8_E4M3;
+    return check_numbers(w, err);
+}
+
 static ptxgen_status find_weight(const ptxgen_files *store, const char *layer,
                                  ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
-    if (spec->codes != PTXGEN_W8A8_S8)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "files have s8 codes; with other codes weights are random");
-    if (spec->epilogue)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "a file's layer is one matrix; with --swiglu weights are random");
     ptxgen_status status = layer_require_part(store, layer, "weight", &l->weight, err);
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_tensor *w = l->weight;
-    if (w->dtype != PTXGEN_DTYPE_I8 || w->ndim != 2 || w->shape[0] > INT32_MAX ||
+    if (!is_of_codes(w->dtype) || w->ndim != 2 || w->shape[0] > INT32_MAX ||
         w->shape[1] > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s is %s %s; expected a matrix of I8", w->name,
+                           "%s is %s %s; expected a matrix of I8 or F8_E4M3", w->name,
                            ptxgen_dtype_find(w->dtype)->name, tensor_shape_text(w).text);
+    if (spec->epilogue)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "a file's layer is one matrix; with --swiglu weights are random");
+    if ((status = find_codes(w, spec, err)) != PTXGEN_OK)
+        return status;
     spec->n = (uint32_t)w->shape[0];
     spec->k = (uint32_t)w->shape[1];
     l->weight_zero = layer_part(store, layer, "weight_zero_point");
@@ -137,7 +170,7 @@ bool w8a8_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
                     struct family_options *o, struct recognised_names *names)
 {
     o->names.layer = names->layer;
-    return weights->dtype == PTXGEN_DTYPE_I8 && weights->ndim == 2 &&
+    return is_of_codes(weights->dtype) && weights->ndim == 2 &&
            layer_split(weights->name, "weight", names->layer, sizeof names->layer) &&
            layer_part(files, names->layer, "weight_scale");
 }
