@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * What the launches of a plan promise about the bits and the values of y, as plain data: which entry
- * runs, whether y is exact, for which M a row of y has the same bits, what is rounded, and which
- * quantity the error is relative to. Every family of products fills it from its plan and the tokens
- * of a launch:
+ * What the launches of a plan promise about the bits and the values of y, as plain data: which
+ * entry runs, whether y is exact, for which M a row of y has the same bits, what is rounded, and
+ * which quantity the error is relative to. Every family of products fills it from its plan and the
+ * tokens of a launch:
  *
  *     ptxgen_guarantee g;
  *     ptxgen_marlin_guarantee(&plan, 16, &g, &err);
@@ -16,8 +16,8 @@
  * Launches of a plan without products, whose K or N is 0, have sums of 0, which are exact; their
  * entry is called "marlin_empty" and so on.
  *
- * A guarantee is a plain value, with zeros where nothing is said, that may be compared by memcmp and
- * kept in a file. The functions are pure.
+ * A guarantee is a plain value, with zeros where nothing is said, that may be compared by memcmp
+ * and kept in a file. The functions are pure.
  */
 #ifndef PTXGEN_GUARANTEE_H
 #define PTXGEN_GUARANTEE_H
@@ -57,8 +57,8 @@ typedef enum ptxgen_bound_form {
     PTXGEN_BOUND_PRODUCTS = 2, /**< Σ |x·w| */
     /**
      * Σ |x|·(|a| + |b|), where a weight is a − b: of s·q and s·z (with masked codes in bf16, of
-     * s·(128 + q) and s·(128 + z)), or of d·sc·q and dmin·m. Both are summed separately, so a weight
-     * of 0 contributes, too.
+     * s·(128 + q) and s·(128 + z)), or of d·sc·q and dmin·m. Both are summed separately, so a
+     * weight of 0 contributes, too.
      */
     PTXGEN_BOUND_PARTS = 3
 } ptxgen_bound_form;
@@ -74,7 +74,8 @@ typedef struct ptxgen_guarantee {
      */
     char sku[PTXGEN_SKU_BYTES];
     uint8_t exact; /**< 1: y has the bits that the reference computes, so that its bound is 0 */
-    /** 1: launches of this plan with the same M and operands give the same bits, on every device. */
+    /** 1: launches of this plan with the same M and operands give the same bits, on every device.
+     */
     uint8_t same_bits;
     /** 1: a row of y has the same bits whatever M is, among those that the plan serves. */
     uint8_t batch_invariant;

@@ -140,7 +140,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint
  * Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_tile *variant);
-/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+/** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
 PTXGEN_API ptxgen_status ptxgen_marlin_guarantee(const ptxgen_marlin_plan *plan, uint64_t m,
                                                  ptxgen_guarantee *guarantee,
                                                  ptxgen_error *err);

@@ -123,7 +123,7 @@ PTXGEN_API void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, 
  * (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant);
-/** What a launch of m > 0 tokens promises (guarantee.h). Refuses an m that the plan does not serve. */
+/** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_guarantee(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
                                                       ptxgen_guarantee *guarantee,
                                                       ptxgen_error *err);

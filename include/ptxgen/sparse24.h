@@ -127,8 +127,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, 
  */
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_tile *variant);
 /**
- * What a launch of m > 0 tokens promises (guarantee.h), in tier 1 that of the dense product. Refuses
- * an m that the plan does not serve.
+ * What a launch of m > 0 tokens promises (guarantee.h), in tier 1 that of the dense product;
+ * refused where no variant serves m.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_guarantee(const ptxgen_sparse24_plan *plan, uint64_t m,
                                                    ptxgen_guarantee *guarantee,

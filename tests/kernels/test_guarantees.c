@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guarantees hold in launches: rows of y have the same bits from from_m to to_m tokens, and in every
- * order of CTAs and warps; exact outputs are those of the reference; the bound is relative to what
- * its form says. Where a guarantee ends, bits differ in some of these problems, so that a guarantee
- * that promises too much is noticed. Names of entries are those that were promised.
+ * Guarantees hold in launches: rows of y have the same bits from from_m to to_m tokens, and in
+ * every order of CTAs and warps; exact outputs are those of the reference; the bound is relative to
+ * what its form says. Where a guarantee ends, bits differ in some of these problems, so that a
+ * guarantee that promises too much is noticed. Names of entries are those that were promised.
  */
 #include "tests/problems.h"
 
@@ -218,7 +218,8 @@ static void expect_guarantees(const struct subject *s)
 }
 
 #define EXPECT(of, on, kernel, ...)                                                                \
-    expect_guarantees(&(const struct subject){.family = of, .device = on, .spec = kernel, __VA_ARGS__})
+    expect_guarantees(                                                                             \
+        &(const struct subject){.family = of, .device = on, .spec = kernel, __VA_ARGS__})
 
 static void guarantees_of_dense_hold(void **state)
 {
@@ -236,8 +237,13 @@ static void guarantees_of_marlin_hold(void **state)
     const ptxgen_marlin_spec f16 = {.k = 2048, .n = 256, .group_size = 128, .type = PTXGEN_F16};
     const ptxgen_marlin_spec bf16 = {
         .k = 1024, .n = 128, .group_size = 32, .type = PTXGEN_BF16, .zeros = 1, .max_m = MOST_M};
-    const ptxgen_tile whole = {.kind = PTXGEN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
-                               .pass_m = 32, .steps = 2, .cluster = 2};
+    const ptxgen_tile whole = {.kind = PTXGEN_WGMMA,
+                               .tile_m = 32,
+                               .warp_n = 16,
+                               .wn = 8,
+                               .pass_m = 32,
+                               .steps = 2,
+                               .cluster = 2};
     EXPECT(&marlin, "cpu:sm_80", &f16, .ends = true);
     EXPECT(&marlin, "cpu:sm_90", &bf16, .ends = true);
     EXPECT(&marlin, "cpu:sm_90", &f16, .tile = &whole, .invariant = true);
@@ -246,10 +252,14 @@ static void guarantees_of_marlin_hold(void **state)
 static void guarantees_of_rmsnorm_q4k_hold(void **state)
 {
     (void)state;
-    const ptxgen_rmsnorm_q4k_spec spec = {.k = 2048, .n = {48}, .epsilon = 1e-6f,
-                                          .x_type = PTXGEN_F16, .y_type = PTXGEN_F32};
-    const ptxgen_rmsnorm_q4k_spec one = {.k = 512, .n = {48}, .epsilon = 1e-6f, .max_m = 1,
-                                         .x_type = PTXGEN_F16, .y_type = PTXGEN_F32};
+    const ptxgen_rmsnorm_q4k_spec spec = {
+        .k = 2048, .n = {48}, .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32};
+    const ptxgen_rmsnorm_q4k_spec one = {.k = 512,
+                                         .n = {48},
+                                         .epsilon = 1e-6f,
+                                         .max_m = 1,
+                                         .x_type = PTXGEN_F16,
+                                         .y_type = PTXGEN_F32};
     EXPECT(&rmsnorm_q4k, "cpu:sm_80", &spec, .most = 8, .ends = true);
     EXPECT(&rmsnorm_q4k, "cpu:sm_80", &one, .most = 1, .invariant = true);
 }
@@ -259,10 +269,16 @@ static void guarantees_of_sparse24_hold(void **state)
     (void)state;
     const ptxgen_sparse24_spec f16 = {
         .n = 72, .k = 1024, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
-    const ptxgen_sparse24_spec s8 = {.n = 72, .k = 1024, .type = PTXGEN_SPARSE24_S8,
-                                     .y_type = PTXGEN_F16, .activation = PTXGEN_ACTIVATION_RELU};
-    const ptxgen_sparse24_spec gelu = {.n = 72, .k = 512, .type = PTXGEN_SPARSE24_S8,
-                                       .y_type = PTXGEN_F16, .activation = PTXGEN_ACTIVATION_GELU};
+    const ptxgen_sparse24_spec s8 = {.n = 72,
+                                     .k = 1024,
+                                     .type = PTXGEN_SPARSE24_S8,
+                                     .y_type = PTXGEN_F16,
+                                     .activation = PTXGEN_ACTIVATION_RELU};
+    const ptxgen_sparse24_spec gelu = {.n = 72,
+                                       .k = 512,
+                                       .type = PTXGEN_SPARSE24_S8,
+                                       .y_type = PTXGEN_F16,
+                                       .activation = PTXGEN_ACTIVATION_GELU};
     const ptxgen_sparse24_spec f32 = {
         .n = 72, .k = 512, .type = PTXGEN_SPARSE24_F32, .y_type = PTXGEN_F32};
     EXPECT(&sparse24, "cpu:sm_80", &f16, .ends = true);
@@ -275,12 +291,19 @@ static void guarantees_of_w8a8_hold(void **state)
 {
     (void)state;
     const ptxgen_w8a8_spec s8 = {.n = 72, .k = 1024, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32};
-    const ptxgen_w8a8_spec e4m3 = {.n = 200, .k = 4096, .x_type = PTXGEN_F16,
-                                   .y_type = PTXGEN_F32, .codes = PTXGEN_W8A8_E4M3};
-    const ptxgen_w8a8_spec gelu = {.n = 200, .k = 512, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16,
-                                   .activation = PTXGEN_ACTIVATION_GELU, .residual = 1};
-    const ptxgen_w8a8_spec given = {.n = 72, .k = 512, .scales = PTXGEN_W8A8_QUANTISED,
-                                    .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_w8a8_spec e4m3 = {
+        .n = 200, .k = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32, .codes = PTXGEN_W8A8_E4M3};
+    const ptxgen_w8a8_spec gelu = {.n = 200,
+                                   .k = 512,
+                                   .x_type = PTXGEN_F16,
+                                   .y_type = PTXGEN_F16,
+                                   .activation = PTXGEN_ACTIVATION_GELU,
+                                   .residual = 1};
+    const ptxgen_w8a8_spec given = {.n = 72,
+                                    .k = 512,
+                                    .scales = PTXGEN_W8A8_QUANTISED,
+                                    .x_type = PTXGEN_F16,
+                                    .y_type = PTXGEN_F16};
     EXPECT(&w8a8, "cpu:sm_80", &given, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_80", &s8, .exact = true, .invariant = true);
     EXPECT(&w8a8, "cpu:sm_90", &s8, .exact = true, .invariant = true);
@@ -299,8 +322,12 @@ static void bounds_of_marlin_are_of_the_form_that_is_said(void **state)
     static double y[M * N], bound[M * N];
     (void)state;
     const ptxgen_marlin_spec spec = {.k = K, .n = N, .group_size = -1, .type = PTXGEN_F16};
-    const ptxgen_w4_matrix w = {.k = K, .n = N, .group_size = K, .codes = codes,
-                                .scale_type = PTXGEN_F16, .scales = scales};
+    const ptxgen_w4_matrix w = {.k = K,
+                                .n = N,
+                                .group_size = K,
+                                .codes = codes,
+                                .scale_type = PTXGEN_F16,
+                                .scales = scales};
     const ptxgen_marlin_operands o = {.m = M, .x = x, .weights = &w};
     ptxgen_target target = target_of("sm_80");
     ptxgen_error err = {0};
@@ -367,8 +394,8 @@ static void bounds_of_rmsnorm_q4k_are_relative_to_both_parts(void **state)
     (void)state;
     unsigned char block[BLOCK] = {0, 0x3C, 0, 0x3C, 1, 1, 1, 1, 5, 5, 5, 5, 0x51, 0x51, 0x51, 0x51};
     memset(block + 16, 0x55, BLOCK - 16);
-    const ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {1}, .epsilon = 0, .x_type = PTXGEN_F16,
-                                          .y_type = PTXGEN_F32};
+    const ptxgen_rmsnorm_q4k_spec spec = {
+        .k = K, .n = {1}, .epsilon = 0, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32};
     const ptxgen_rmsnorm_q4k_operands o = {.m = 1, .x = x, .gamma = gamma, .w = {block}};
     ptxgen_target target = target_of("sm_80");
     ptxgen_rmsnorm_q4k_plan plan;
@@ -393,11 +420,14 @@ static void activations_that_are_codes_are_multiplied_as_they_are(void **state)
     ptxgen_target target = target_of("sm_89");
     for (uint8_t codes = PTXGEN_W8A8_S8; codes <= PTXGEN_W8A8_E4M3; codes++)
         for (int given = 0; given < 2; given++) {
-            const ptxgen_w8a8_spec spec = {.n = 64, .k = 512, .x_type = PTXGEN_F16,
-                                           .y_type = PTXGEN_F16, .codes = codes,
-                                           .scales = given ? PTXGEN_W8A8_QUANTISED
-                                                           : PTXGEN_W8A8_DYNAMIC};
-            const ptxgen_rounding due = given                         ? PTXGEN_ROUNDING_NONE
+            const ptxgen_w8a8_spec spec = {.n = 64,
+                                           .k = 512,
+                                           .x_type = PTXGEN_F16,
+                                           .y_type = PTXGEN_F16,
+                                           .codes = codes,
+                                           .scales =
+                                               given ? PTXGEN_W8A8_QUANTISED : PTXGEN_W8A8_DYNAMIC};
+            const ptxgen_rounding due = given                       ? PTXGEN_ROUNDING_NONE
                                         : codes == PTXGEN_W8A8_E4M3 ? PTXGEN_ROUNDING_E4M3
                                                                     : PTXGEN_ROUNDING_S8;
             ptxgen_w8a8_plan plan;
@@ -416,8 +446,8 @@ static void guarantees_are_of_plans_and_tokens_that_they_serve(void **state)
 {
     (void)state;
     const ptxgen_dense_spec spec = {.n = 64, .k = 64, .type = PTXGEN_F16, .max_m = 4};
-    const ptxgen_rmsnorm_q4k_spec norm = {.k = 256, .n = {16}, .epsilon = 1e-6f,
-                                          .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_rmsnorm_q4k_spec norm = {
+        .k = 256, .n = {16}, .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     const ptxgen_sparse24_spec sparse = {
         .n = 64, .k = 64, .type = PTXGEN_SPARSE24_F32, .y_type = PTXGEN_F32, .max_m = 4};
     ptxgen_target target = target_of("sm_80");
@@ -426,17 +456,15 @@ static void guarantees_are_of_plans_and_tokens_that_they_serve(void **state)
     ptxgen_sparse24_plan sparse_plan;
     ptxgen_guarantee g;
     ptxgen_error err = {0};
-    const char *const rule =
-        "dense: a plan that was made, m above 0 and a guarantee must be given";
-    assert_refusal(ptxgen_dense_guarantee(&plan, 1, &g, &err), &err,
-                   PTXGEN_ERROR_INVALID_ARGUMENT, rule);
+    const char *const rule = "dense: a plan that was made, m above 0 and a guarantee must be given";
+    assert_refusal(ptxgen_dense_guarantee(&plan, 1, &g, &err), &err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                   rule);
     assert_ok(ptxgen_dense_make_plan(&spec, &target, &plan, &err), &err);
-    assert_refusal(ptxgen_dense_guarantee(&plan, 0, &g, &err), &err,
-                   PTXGEN_ERROR_INVALID_ARGUMENT, rule);
+    assert_refusal(ptxgen_dense_guarantee(&plan, 0, &g, &err), &err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                   rule);
     assert_refusal(ptxgen_dense_guarantee(&plan, 1, NULL, &err), &err,
                    PTXGEN_ERROR_INVALID_ARGUMENT, rule);
-    assert_refusal(ptxgen_dense_guarantee(&plan, 5, &g, &err), &err,
-                   PTXGEN_ERROR_INVALID_ARGUMENT,
+    assert_refusal(ptxgen_dense_guarantee(&plan, 5, &g, &err), &err, PTXGEN_ERROR_INVALID_ARGUMENT,
                    "dense: m = 5 is above the 4 tokens that the plan serves");
     assert_ok(ptxgen_rmsnorm_q4k_make_plan(&norm, &target, &norm_plan, &err), &err);
     assert_refusal(ptxgen_rmsnorm_q4k_guarantee(&norm_plan, 0, &g, &err), &err,
@@ -454,8 +482,8 @@ static void plans_without_products_guarantee_the_same_bits_for_any_m(void **stat
 {
     (void)state;
     const ptxgen_dense_spec spec = {.n = 8, .k = 0, .type = PTXGEN_F16, .bias = 1, .max_m = 9};
-    const ptxgen_rmsnorm_q4k_spec norm = {.k = 256, .epsilon = 1e-6f, .x_type = PTXGEN_F16,
-                                          .y_type = PTXGEN_F16};
+    const ptxgen_rmsnorm_q4k_spec norm = {
+        .k = 256, .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     ptxgen_target target = target_of("sm_80");
     ptxgen_dense_plan plan;
     ptxgen_rmsnorm_q4k_plan norm_plan;
@@ -476,31 +504,90 @@ static void plans_without_products_guarantee_the_same_bits_for_any_m(void **stat
 /* ---- names ---- */
 
 /* Every name that an entry may have. A name may be added to this list, and none is ever changed. */
-static const char *const promised[] = {
-    "dense_m16", "dense_m32", "dense_m64", "dense_m128",
-    "dense_wgmma_m16", "dense_wgmma_m32", "dense_wgmma_m64", "dense_wgmma_m128",
-    "dense_wgmma_m256", "dense_wgmma_pair_m16", "dense_wgmma_pair_m32", "dense_wgmma_pair_m64",
-    "dense_wgmma_pair_m128", "dense_wgmma_pair_m256", "dense_wgmma_split_m16",
-    "dense_wgmma_split_m32", "dense_wgmma_split_m64", "dense_wgmma_split_m128",
-    "dense_wgmma_split_m256", "dense_bulk_m16", "dense_bulk_m32", "dense_bulk_m64",
-    "dense_bulk_m128", "dense_bulk_m256", "dense_bulk_pair_m16", "dense_bulk_pair_m32",
-    "dense_bulk_pair_m64", "dense_bulk_pair_m128", "dense_bulk_pair_m256",
-    "marlin_m8", "marlin_m16", "marlin_m32", "marlin_m64", "marlin_m128",
-    "marlin_bulk_m8", "marlin_bulk_m16", "marlin_bulk",
-    "marlin_wgmma_m32_n64_c2", "marlin_wgmma_m64_n64_c2", "marlin_wgmma_m32_n128",
-    "marlin_wgmma_m32_n128_c2", "marlin_wgmma_m32_n128_c2x2", "marlin_wgmma_m32_n192",
-    "marlin_wgmma_m48_n256", "marlin_wgmma_m64_n128", "marlin_wgmma_m64_n128_c2",
-    "marlin_wgmma_m64_n256", "marlin_wgmma_m96_n256", "marlin_wgmma_m96_n128_c2",
-    "marlin_wgmma_m128_n128", "marlin_wgmma_m128_n128_c2", "marlin_wgmma_m128_n256",
-    "marlin_wgmma_m160_n192", "marlin_wgmma_m160_n128_c2", "marlin_wgmma_m192_n128_c2",
-    "marlin_wgmma",
-    "rmsnorm_q4k_m1", "rmsnorm_q4k_m2", "rmsnorm_q4k_m4", "rmsnorm_q4k_m8",
-    "sparse24_m8", "sparse24_m16", "sparse24_m32", "sparse24_m64", "sparse24_m128",
-    "sparse24_wgmma_m8", "sparse24_wgmma_m16", "sparse24_wgmma_m32", "sparse24_wgmma_m64",
-    "sparse24_wgmma_m128", "sparse24_wgmma",
-    "dense_empty", "marlin_empty", "rmsnorm_q4k_empty", "sparse24_empty", "w8a8_empty",
-    "w8a8_fused", "w8a8_m16", "w8a8_m32", "w8a8_m64", "w8a8_m128", "w8a8_m128_n64", "w8a8_m128_n128",
-    "w8a8_m256"};
+static const char *const promised[] = {"dense_m16",
+                                       "dense_m32",
+                                       "dense_m64",
+                                       "dense_m128",
+                                       "dense_wgmma_m16",
+                                       "dense_wgmma_m32",
+                                       "dense_wgmma_m64",
+                                       "dense_wgmma_m128",
+                                       "dense_wgmma_m256",
+                                       "dense_wgmma_pair_m16",
+                                       "dense_wgmma_pair_m32",
+                                       "dense_wgmma_pair_m64",
+                                       "dense_wgmma_pair_m128",
+                                       "dense_wgmma_pair_m256",
+                                       "dense_wgmma_split_m16",
+                                       "dense_wgmma_split_m32",
+                                       "dense_wgmma_split_m64",
+                                       "dense_wgmma_split_m128",
+                                       "dense_wgmma_split_m256",
+                                       "dense_bulk_m16",
+                                       "dense_bulk_m32",
+                                       "dense_bulk_m64",
+                                       "dense_bulk_m128",
+                                       "dense_bulk_m256",
+                                       "dense_bulk_pair_m16",
+                                       "dense_bulk_pair_m32",
+                                       "dense_bulk_pair_m64",
+                                       "dense_bulk_pair_m128",
+                                       "dense_bulk_pair_m256",
+                                       "marlin_m8",
+                                       "marlin_m16",
+                                       "marlin_m32",
+                                       "marlin_m64",
+                                       "marlin_m128",
+                                       "marlin_bulk_m8",
+                                       "marlin_bulk_m16",
+                                       "marlin_bulk",
+                                       "marlin_wgmma_m32_n64_c2",
+                                       "marlin_wgmma_m64_n64_c2",
+                                       "marlin_wgmma_m32_n128",
+                                       "marlin_wgmma_m32_n128_c2",
+                                       "marlin_wgmma_m32_n128_c2x2",
+                                       "marlin_wgmma_m32_n192",
+                                       "marlin_wgmma_m48_n256",
+                                       "marlin_wgmma_m64_n128",
+                                       "marlin_wgmma_m64_n128_c2",
+                                       "marlin_wgmma_m64_n256",
+                                       "marlin_wgmma_m96_n256",
+                                       "marlin_wgmma_m96_n128_c2",
+                                       "marlin_wgmma_m128_n128",
+                                       "marlin_wgmma_m128_n128_c2",
+                                       "marlin_wgmma_m128_n256",
+                                       "marlin_wgmma_m160_n192",
+                                       "marlin_wgmma_m160_n128_c2",
+                                       "marlin_wgmma_m192_n128_c2",
+                                       "marlin_wgmma",
+                                       "rmsnorm_q4k_m1",
+                                       "rmsnorm_q4k_m2",
+                                       "rmsnorm_q4k_m4",
+                                       "rmsnorm_q4k_m8",
+                                       "sparse24_m8",
+                                       "sparse24_m16",
+                                       "sparse24_m32",
+                                       "sparse24_m64",
+                                       "sparse24_m128",
+                                       "sparse24_wgmma_m8",
+                                       "sparse24_wgmma_m16",
+                                       "sparse24_wgmma_m32",
+                                       "sparse24_wgmma_m64",
+                                       "sparse24_wgmma_m128",
+                                       "sparse24_wgmma",
+                                       "dense_empty",
+                                       "marlin_empty",
+                                       "rmsnorm_q4k_empty",
+                                       "sparse24_empty",
+                                       "w8a8_empty",
+                                       "w8a8_fused",
+                                       "w8a8_m16",
+                                       "w8a8_m32",
+                                       "w8a8_m64",
+                                       "w8a8_m128",
+                                       "w8a8_m128_n64",
+                                       "w8a8_m128_n128",
+                                       "w8a8_m256"};
 enum { PROMISED = sizeof promised / sizeof *promised };
 
 /* The number after the last "_m" and so on of a name; 0: there is none. */
@@ -529,9 +616,8 @@ static void expect_name(const char *name, const ptxgen_tile *v, bool *seen)
 }
 
 #define EXPECT_NAMES(F, ...)                                                                       \
-    for (size_t s = 0; s < sizeof((const ptxgen_##F##_spec[]){__VA_ARGS__}) /                      \
-                               sizeof(ptxgen_##F##_spec);                                          \
-         s++) {                                                                                    \
+    for (size_t s = 0;                                                                             \
+         s < sizeof((const ptxgen_##F##_spec[]){__VA_ARGS__}) / sizeof(ptxgen_##F##_spec); s++) {  \
         const ptxgen_##F##_spec specs[] = {__VA_ARGS__};                                           \
         ptxgen_##F##_plan plan;                                                                    \
         if (ptxgen_##F##_make_plan(&specs[s], &target, &plan, &err) == PTXGEN_OK)                  \
@@ -558,7 +644,10 @@ static void names_of_entries_are_those_that_were_promised(void **state)
                          {.n = n, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16},
                          {.n = n, .k = 4096, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16})
             EXPECT_NAMES(w8a8, {.n = n, .k = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16},
-                         {.n = n, .k = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16,
+                         {.n = n,
+                          .k = 4096,
+                          .x_type = PTXGEN_F16,
+                          .y_type = PTXGEN_F16,
                           .codes = PTXGEN_W8A8_E4M3})
         }
     }
@@ -572,8 +661,8 @@ static void names_of_guarantees_are_those_of_entries(void **state)
     static const char zeros[PTXGEN_SKU_BYTES];
     ptxgen_target target = target_of("sm_90a");
     const ptxgen_marlin_spec spec = {.k = 4096, .n = 4096, .group_size = 128, .type = PTXGEN_F16};
-    const ptxgen_rmsnorm_q4k_spec norm = {.k = 256, .n = {16}, .epsilon = 1e-6f,
-                                          .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_rmsnorm_q4k_spec norm = {
+        .k = 256, .n = {16}, .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     ptxgen_marlin_plan plan;
     ptxgen_rmsnorm_q4k_plan norm_plan;
     ptxgen_guarantee g;

@@ -240,8 +240,7 @@ static void codes_alone_have_no_scales_on_either_side(void **state)
                      PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_says(&err, "order is NULL");
     from.group_size = 0;
-    assert_int_equal(ptxgen_w4_to_marlin(&from, &codes, order, NULL, &err),
-                     PTXGEN_ERROR_MALFORMED);
+    assert_int_equal(ptxgen_w4_to_marlin(&from, &codes, order, NULL, &err), PTXGEN_ERROR_MALFORMED);
     assert_says(&err, "but there are groups 0 to 0");
     checkpoint_free(&whole);
     checkpoint_free(&to);

@@ -285,7 +285,8 @@ static void load_after(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uin
  * Executed before load p of mma step i is multiplied: issues the next load, makes load p's share of
  * the next mma step's operand, and loads the words and scales with which an operand begins.
  */
-static void prepare_next(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
+static void prepare_next(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
+                         uint32_t p)
 {
     uint32_t each = q->mma.loads, count = tiles(q), all = q->mma.steps;
     uint32_t one = i + 1, ahead = i + q->mma.ahead;
@@ -306,8 +307,8 @@ struct group {
 };
 
 /* Corrects the sums of tile t by the offset of codes and the zero points. */
-static void correct(struct marlin_product *q, uint32_t t, const ptx_f32 correction[2], ptx_f32 totals[2][2],
-                    sums of)
+static void correct(struct marlin_product *q, uint32_t t, const ptx_f32 correction[2],
+                    ptx_f32 totals[2][2], sums of)
 {
     for (uint32_t h = 0; h < 2; h++)
         for (uint32_t j = 0; j < token_groups(q); j++)

@@ -133,7 +133,8 @@ static void keep_zeros(struct marlin_product *q, ptx_u32 word, struct scales *s)
         ptx_mov_u32_to(q->g.k, s->zeros, word);
 }
 
-void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group, struct scales *s)
+void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group,
+                             struct scales *s)
 {
     ptx_kernel *k = q->g.k;
     ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
@@ -177,7 +178,8 @@ static ptx_f32 widen(struct marlin_product *q, ptx_u16 half)
                       : ptx_cvt_f32_f16(q->g.k, ptx_u16_as_f16(half));
 }
 
-void marlin_emit_scales_f32(struct marlin_product *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2])
+void marlin_emit_scales_f32(struct marlin_product *q, const struct scales *s, uint32_t tile,
+                            ptx_f32 scale[2])
 {
     ptx_u16 halves[2];
     ptx_unpack_u32(q->g.k, halves, s->packed[tile]);
@@ -272,7 +274,8 @@ static void spread(struct marlin_product *q, ptx_u32 packed, uint32_t times, con
     }
 }
 
-static void set_zero(struct marlin_product *q, const struct scales *s, uint32_t t, uint32_t h, ptx_u32 to)
+static void set_zero(struct marlin_product *q, const struct scales *s, uint32_t t, uint32_t h,
+                     ptx_u32 to)
 {
     ptx_kernel *k = q->g.k;
     const struct constants *c = &constants[0];
@@ -323,7 +326,8 @@ uint32_t marlin_zero_pair(const struct marlin_product *q, uint32_t half)
     return zero * TWICE;
 }
 
-ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s, uint32_t tile, uint32_t half)
+ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s, uint32_t tile,
+                               uint32_t half)
 {
     ptx_kernel *k = q->g.k;
     uint32_t offset = marlin_code_offset(q->spec);
@@ -336,7 +340,8 @@ ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s,
 }
 
 /* Masks pair i of a word's codes, and puts it into the mantissa of a constant. */
-static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
+static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u32 *moved,
+                       ptx_u32 to)
 {
     ptx_kernel *k = q->g.k;
     bool masked = q->form == MARLIN_MASKED, low = masked && is_bf16(q);
@@ -348,7 +353,8 @@ static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u
                     LOP3_AND_OR);
 }
 
-void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
+void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word,
+                            const ptx_u32 a[4])
 {
     const struct dequantiser *d = &q->operands.dequantiser;
     ptx_u32 moved = word;
