@@ -191,7 +191,9 @@ static bool is_right(struct problem *p, const unsigned char *y)
 static void open_lane(const ptxgen_driver *d, struct lane *l, const struct replayed *what)
 {
     size_t y_bytes = what->p->buffers[output_of(what->p)].bytes;
-    unsigned char fill = what->p->harness->poisons_workspace ? BUFFER_POISON : 0;
+    const struct harness *h = what->p->harness;
+    bool poisons = h->poisons_workspace && h->poisons_workspace(what->p->plan);
+    unsigned char fill = poisons ? BUFFER_POISON : 0;
     ptxgen_error err;
     l->y = allocate(d, y_bytes, BUFFER_POISON);
     l->workspace = allocate(d, what->workspace_bytes, fill);

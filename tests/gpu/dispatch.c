@@ -115,6 +115,7 @@ static ptxgen_status use_w8a8(ptxgen_dispatcher *dispatcher, const struct shape 
                                    .w_scale = in->vectors[1],
                                    .y = out->y,
                                    .workspace = out->workspace,
+                                   .workspace_bytes = out->workspace_bytes,
                                    .m = shape->m};
     ptxgen_w8a8 *kernel;
     ptxgen_status status = ptxgen_w8a8_dispatch(dispatcher, &spec, &kernel, err);

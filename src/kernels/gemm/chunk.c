@@ -131,10 +131,14 @@ void gemm_chunk_load(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 from,
     ptx_u32 words[GEMM_SUMS_WIDTH];
     for (uint32_t i = 0; i < count_words(c); i++)
         words[i] = ptx_mov_u32(k, U32(0));
-    ptx_if_else(k, c->aligned)
-        load_words(k, c, from, words);
-    else
+    if (c->apart) {
         load_elements(k, c, from, words);
+    } else {
+        ptx_if_else(k, c->aligned)
+            load_words(k, c, from, words);
+        else
+            load_elements(k, c, from, words);
+    }
     for (uint32_t i = 0; i < columns; i++)
         to[i] = c->f32 ? ptx_u32_as_f32(words[i]) : ptx_mov_f32(k, F32(0));
     for (uint32_t i = 0; i < columns / 2 && !c->f32; i++)

@@ -13,6 +13,7 @@ struct gemm_chunk {
     uint32_t width;   /* elements: 2, 4 or 8 */
     bool bf16, f32;   /* else f16 */
     bool ragged;      /* rows may end within a chunk */
+    bool apart;       /* loads are element by element, without a branch that would wait for them */
     ptx_pred aligned; /* the chunk may be accessed by vectors */
     ptx_u32 left;     /* where ragged: elements from the chunk's first to the row's end, above 0 */
 };

@@ -77,6 +77,7 @@ static void load_words(struct product *q, enum w8a8_param param,
 {
     struct gemm_chunk words = at->chunk;
     words.f32 = true;
+    words.apart = loads_ahead(q) && words.width < GEMM_SUMS_WIDTH;
     ptx_u32 row = row_of(q, at, up);
     gemm_chunk_load(q->g.k, &words, w8a8_of_column(q, param, row, 4), to);
 }
