@@ -36,7 +36,8 @@
  *     v / (1 + e^−v) by less than 2⁻²⁰ · |v|; the reference states bounds.
  *
  * Each CTA has one token. The row is read once where it fits into the registers of a CTA (up to
- * 32,768 elements, or half as many where two rows of f32 are read), else once for each pass.
+ * 32,768 elements, or half as many with zero points or where two rows of f32 are read), else once
+ * for each pass.
  *
  *     ptxgen_quantise_spec spec = {.k = 4096, .x_type = PTXGEN_BF16, .group = 128,
  *                                  .codes = PTXGEN_W8A8_E4M3};

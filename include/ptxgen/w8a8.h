@@ -60,7 +60,8 @@
  * is not used, and y is f32, f16 or bf16. The launch is one kernel, which may begin before the
  * codes are there (overlap_previous). Rows of x that do not start at multiples of 16 bytes, and
  * those of a K that is no multiple of 16, are copied first. Where a launch needs a workspace, for
- * tiles that several CTAs divide or for copies, zero it once: launches leave 0 what has to be 0.
+ * tiles that several CTAs divide or for copies, zero it once: launches leave 0 what has to be 0,
+ * as long as none uses that memory but those of such kernels.
  *
  * Otherwise, with few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one
  * kernel: each CTA quantises the tokens for itself while its first weights arrive. With more tokens
@@ -151,7 +152,7 @@ PTXGEN_API bool ptxgen_w8a8_is_exact(const ptxgen_w8a8_spec *spec);
  * divide K. A fused tile has each CTA quantise the tokens for itself.
  *
  * With PTXGEN_WGMMA (sm_90a) one to four producer warps issue the copies, and wk is blocks of 128
- * bytes of K in a stage. Where tile_m is 64 or 128, tokens are the M of wgmma, 16 for each of the
+ * bytes of K in a stage. Where tile_m is 64 or more, tokens are the M of wgmma, 16 for each of the
  * wm warps, and tile_n / wn features its N; otherwise features are its M, 16 for each of the wn
  * warps, and tile_m / wm tokens its N. There is no PTXGEN_BULK.
  */

@@ -14,10 +14,11 @@ struct ptxgen_files {
 
 ptxgen_status ptxgen_files_open(const char *path, ptxgen_files **files, ptxgen_error *err)
 {
+    if (files)
+        *files = NULL;
     if (!path || !files)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_files_open: path and files must be given");
-    *files = NULL;
     ptxgen_files *opened = calloc(1, sizeof *opened);
     if (opened)
         opened->path = strdup(path);
@@ -38,6 +39,8 @@ ptxgen_status ptxgen_files_open_as(ptxgen_files_format format, const char *path,
 {
     static const char *const names[] = {
         [PTXGEN_FILES_GGUF] = "GGUF", [PTXGEN_FILES_SAFETENSORS] = "safetensors"};
+    if (files)
+        *files = NULL;
     if ((unsigned)format >= sizeof names / sizeof *names)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_files_open_as: the format %d is none of PTXGEN_FILES_GGUF and "

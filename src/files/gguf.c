@@ -321,10 +321,11 @@ static ptxgen_status parse(struct gguf_cursor *c, ptxgen_gguf *file, ptxgen_erro
 ptxgen_status ptxgen_gguf_parse(const void *bytes, size_t size, ptxgen_gguf **file,
                                 ptxgen_error *err)
 {
+    if (file)
+        *file = NULL;
     if (!bytes || !file)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_gguf_parse: bytes and file must be given");
-    *file = NULL;
     ptxgen_gguf *parsed = calloc(1, sizeof *parsed);
     if (!parsed)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to read a GGUF file");

@@ -304,10 +304,11 @@ ptxgen_status ptxgen_safetensors_parse(const void *bytes, size_t size, ptxgen_sa
                                        ptxgen_error *err)
 {
     size_t header_bytes = 0;
+    if (file)
+        *file = NULL;
     if (!bytes || !file)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "ptxgen_safetensors_parse: bytes and file must be given");
-    *file = NULL;
     ptxgen_status status = find_header(bytes, size, &header_bytes, err);
     if (status != PTXGEN_OK)
         return status;

@@ -81,7 +81,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
                                           [QUANTISE_CODES_STRIDE] = a->codes_stride,
                                           [QUANTISE_SCALES_STRIDE] = a->scales_stride,
                                           [QUANTISE_ZEROS_STRIDE] = a->zeros_stride}};
-    e->shape.programmatic = a->overlap_previous != 0;
+    e->shape.programmatic = a->overlap_previous && gemm_overlaps(&p->target);
     return PTXGEN_OK;
 }
 

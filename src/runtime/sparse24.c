@@ -295,7 +295,7 @@ static int entry(const void *plan, uint64_t m)
 }
 
 static const struct family sparse24 = {
-    .table = {FAMILY_TABLE(sparse24), .plan_version = 16, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(sparse24), .plan_version = 17, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(sparse24),
     FAMILY_WORKSPACE_MEMBERS(sparse24),

@@ -123,7 +123,7 @@ static void quantise(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_args *a,
                                           [W8A8_Q_BLOCKS] = p->blocks,
                                           [W8A8_Q_STAGES] = p->stages,
                                           [W8A8_Q_STAGE_BYTES] = p->stage_bytes}};
-    e->shape.programmatic = a->overlap_previous != 0;
+    e->shape.programmatic = a->overlap_previous && gemm_overlaps(&plan->target);
 }
 
 /* The codes that the product reads: those in the workspace, or the caller's or their copies. */
@@ -193,7 +193,7 @@ static void multiply(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptxgen_
                    [W8A8_SHARE] = s->tiles.share,
                    [W8A8_EXTRA] = s->tiles.extra,
                    [W8A8_GRANULE] = s->tiles.granule}};
-    e->shape.programmatic = v->fused || given ? a->overlap_previous != 0 : can_overlap;
+    e->shape.programmatic = can_overlap && (a->overlap_previous || !(v->fused || given));
 }
 
 static ptxgen_status list(const void *plan, const void *args, struct launch_list *to,

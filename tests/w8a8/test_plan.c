@@ -541,9 +541,30 @@ static void a_tile_of_zeros_is_refused(void **state)
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
 }
 
+static void a_tile_of_wgmma_has_16_warps_at_most(void **state)
+{
+    (void)state;
+    const ptxgen_target target = target_of("sm_90a");
+    const ptxgen_w8a8_spec spec = spec_of(1024, 256);
+    for (uint32_t tile_m = 64; tile_m <= 256; tile_m *= 2)
+        for (uint32_t wn = 1; wn <= 32; wn *= 2) {
+            const ptxgen_tile tile = {.kind = PTXGEN_WGMMA, .tile_m = tile_m, .wn = wn};
+            bool fits = wn * tile_m / 16 <= 16;
+            ptxgen_w8a8_plan plan;
+            ptxgen_error err = {0};
+            assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+            ptxgen_status status = ptxgen_w8a8_use_tile(&plan, &tile, &err);
+            if (!fits)
+                assert_int_equal(status, PTXGEN_ERROR_UNSUPPORTED);
+            else if (tile_m > 64 || wn > 1)
+                assert_ok(status, &err);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tile_of_wgmma_has_16_warps_at_most),
         cmocka_unit_test(huge_shapes_and_short_strides_are_refused),
         cmocka_unit_test(codes_outside_eight_bits_or_without_zero_are_refused),
         cmocka_unit_test(unknown_types_and_flags_are_refused),

@@ -253,8 +253,9 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
     uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
     uint32_t most_blocks = sums ? sums * LEAST_WGMMA_M / v->tile_m : v->wk;
-    return !(v->wk & (v->wk - 1)) && v->wk <= most_blocks && v->tile_m >= LEAST_WGMMA_M &&
-           v->tile_n <= most_n_of(v) && fill_stages(p, v);
+    bool has_warps = (uint64_t)v->wn * v->wm <= MOST_WARPS;
+    return has_warps && !(v->wk & (v->wk - 1)) && v->wk <= most_blocks &&
+           v->tile_m >= LEAST_WGMMA_M && v->tile_n <= most_n_of(v) && fill_stages(p, v);
 }
 
 /* Tiles of few tokens have 64 features for each warpgroup, and stages of two blocks of K. */
@@ -649,7 +650,7 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uin
         uint64_t most = p->target.multiprocessors;
         bool given = w8a8_takes_codes(&p->spec), aligns = w8a8_aligns(p, v);
         bool whole = is_whole(p, v, tiles_of(v, m), p->target.multiprocessors / v->cluster);
-        s.flags = take(&s.workspace_bytes, 4 * (given ? most : s.grid));
+        s.flags = take(&s.workspace_bytes, 4 * most);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * partials_bytes(v));
         s.codes = take(&s.workspace_bytes, given ? 0 : m * w8a8_code_stride(&p->spec));
         s.scales = take(&s.workspace_bytes, given ? 0 : m * w8a8_work_bytes(&p->spec));
