@@ -192,10 +192,10 @@ ptxgen_status gguf_read_value(struct gguf_cursor *c, uint32_t type, ptxgen_gguf_
 
 bool ptxgen_gguf_array_next(ptxgen_gguf_array *rest, ptxgen_gguf_value *element)
 {
-    if (!rest || !element)
+    if (!rest || !element || rest->count == 0)
         return false;
     struct gguf_cursor c = {.start = rest->data, .at = rest->data, .end = rest->data + rest->bytes};
-    if (rest->count == 0 || gguf_read_value(&c, rest->type, element, NULL) != PTXGEN_OK)
+    if (gguf_read_value(&c, rest->type, element, NULL) != PTXGEN_OK)
         return false;
     rest->count--;
     rest->data = c.at;

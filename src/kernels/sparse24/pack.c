@@ -160,7 +160,7 @@ ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_cons
                                             of_metadata,
                                             {"packed", packed.data, packed.bytes, bytes}};
     status = sparse24_check_arrays(arrays, 3, err);
-    if (status != PTXGEN_OK)
+    if (status != PTXGEN_OK || !spec->n || !spec->k)
         return status;
     unsigned char *to = packed.data;
     if (sparse24_tier(spec) == 1)
