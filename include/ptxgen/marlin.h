@@ -130,7 +130,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_tile *tile,
                                                 ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0 or above the plan's largest. */
+/**
+ * The variant that serves m tokens; NULL when m is 0 or above the plan's largest, or N or K is 0.
+ */
 PTXGEN_API const ptxgen_tile *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,

@@ -109,7 +109,7 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_s
                                                       const ptxgen_target *target,
                                                       ptxgen_rmsnorm_q4k_plan *plan,
                                                       ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0 or above the spec's max_m. */
+/** The variant that serves m tokens; NULL when m is 0 or above the spec's max_m, or N is 0. */
 PTXGEN_API const ptxgen_rmsnorm_q4k_variant *
 ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */

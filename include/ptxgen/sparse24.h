@@ -116,7 +116,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                                   const ptxgen_tile *tile, ptxgen_error *err);
-/** Tier 2's variant that serves m tokens; NULL when m is 0 or above the plan's most. */
+/**
+ * Tier 2's variant that serves m tokens; NULL when m is 0 or above the plan's most, or N or K is 0.
+ */
 PTXGEN_API const ptxgen_tile *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t m);
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,

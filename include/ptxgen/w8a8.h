@@ -188,7 +188,10 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan, const ptxgen_tile *tile,
                                               ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0 or not between the spec's min_m and max_m. */
+/**
+ * The variant that serves m tokens; NULL when m is 0 or not between the spec's min_m and max_m, or N
+ * or K is 0.
+ */
 PTXGEN_API const ptxgen_tile *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
 /**
  * The entry's name in the module: "w8a8_fused", or as "w8a8_m16" and "w8a8_m128_n64" by tokens and
