@@ -27,6 +27,21 @@ static inline void close_emulated(const struct emulated *e)
     e->driver.ctx_destroy(e->context);
 }
 
+/* The same for a test whose state that driver is. */
+static inline int setup_emulated(void **state)
+{
+    static struct emulated emulated;
+    open_emulated(&emulated);
+    *state = &emulated;
+    return 0;
+}
+
+static inline int teardown_emulated(void **state)
+{
+    close_emulated(*state);
+    return 0;
+}
+
 static inline void assert_refused(ptxgen_status status, const ptxgen_error *err, const char *words)
 {
     assert_int_equal(status, PTXGEN_ERROR_INVALID_ARGUMENT);

@@ -28,7 +28,10 @@ static bool is_empty(const struct family *f, const void *plan)
 
 static int entry_for(const struct family *f, const void *plan, uint64_t m)
 {
-    return is_empty(f, plan) && m ? 0 : f->entry(plan, m);
+    uint32_t ctas = 0;
+    if (!is_empty(f, plan))
+        return f->entry(plan, m);
+    return gemm_ctas(f->planner, plan, m, &ctas, NULL) == PTXGEN_OK && ctas ? 0 : -1;
 }
 
 const ptxgen_kernel_attributes *family_attributes(const struct family *f,

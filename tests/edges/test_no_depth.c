@@ -19,20 +19,6 @@
 
 enum { M = 5, STRIDE = 51, UNTOUCHED = 0x5A, MOST_BYTES = M * STRIDE * 8 };
 
-static int setup(void **state)
-{
-    static struct emulated emulated;
-    open_emulated(&emulated);
-    *state = &emulated;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    close_emulated(*state);
-    return 0;
-}
-
 /* What an epilogue makes of sums of 0, in any family. */
 struct epilogue {
     uint32_t n;
@@ -162,6 +148,8 @@ static void launch(const struct emulated *e, const struct harness *h, const void
         assert_ok(h->verbs->workspace_bytes(kernel, &args, &bytes, &err), &err);
         assert_int_equal(bytes, 0);
     }
+    for (unsigned m = 0; m <= 2 * M; m += M) /* of which the plan serves up to 8 */
+        assert_true((h->verbs->attributes(kernel, m) != NULL) == (m == M && !is_nothing));
     assert_ok(h->verbs->launch(kernel, &args, NULL, &err), &err);
     assert_int_equal(e->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
     if (!is_nothing)
@@ -328,6 +316,30 @@ static void w8a8_without_depth(void **state)
     }
 }
 
+/* The reference of outputs that are not exact takes such a plan, too. */
+static void w8a8_without_depth_has_a_bound(void **state)
+{
+    (void)state;
+    static const float ones[4] = {1, 1, 1, 1}, bias[4] = {-1, 0, 0.5f, 3};
+    const int8_t none[1] = {0};
+    const ptxgen_target target = target_of("sm_90a");
+    for (uint8_t f = PTXGEN_ACTIVATION_SILU; f <= PTXGEN_ACTIVATION_RELU; f++) {
+        const ptxgen_w8a8_spec spec = {.n = 4, .activation = f, .bias = 1};
+        const ptxgen_w8a8_operands o = {
+            .m = 1, .x = ones, .w = none, .w_scale = ones, .bias = bias};
+        const ptxgen_w8a8_token token = {.scale = 1};
+        ptxgen_w8a8_plan plan;
+        ptxgen_error err = {0};
+        double y[4], bound[4];
+        assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+        assert_ok(ptxgen_w8a8_reference_bound(&plan, &o, none, &token, 0, 4, y, bound, NULL, &err),
+                  &err);
+        for (int n = 0; n < 4; n++)
+            assert_true(fabs(y[n] - activated((ptxgen_activation)f, bias[n])) < 1e-6 &&
+                        bound[n] < 1e-5);
+    }
+}
+
 /* A norm without matrices. */
 static void rmsnorm_q4k_without_features(void **state)
 {
@@ -347,9 +359,13 @@ static void rmsnorm_q4k_without_features(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_without_depth),       cmocka_unit_test(sparse24_without_depth),
-        cmocka_unit_test(sparse24_without_a_weight), cmocka_unit_test(marlin_without_depth),
-        cmocka_unit_test(w8a8_without_depth),        cmocka_unit_test(rmsnorm_q4k_without_features),
+        cmocka_unit_test(dense_without_depth),
+        cmocka_unit_test(sparse24_without_depth),
+        cmocka_unit_test(sparse24_without_a_weight),
+        cmocka_unit_test(marlin_without_depth),
+        cmocka_unit_test(w8a8_without_depth),
+        cmocka_unit_test(w8a8_without_depth_has_a_bound),
+        cmocka_unit_test(rmsnorm_q4k_without_features),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup_emulated, teardown_emulated);
 }

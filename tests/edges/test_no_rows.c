@@ -17,20 +17,6 @@
 enum { TARGETS = 4, UNTOUCHED = 0x5A };
 static const char *const targets[TARGETS] = {"sm_80", "sm_89", "sm_90a", "sm_120"};
 
-static int setup(void **state)
-{
-    static struct emulated emulated;
-    open_emulated(&emulated);
-    *state = &emulated;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    close_emulated(*state);
-    return 0;
-}
-
 /* What a reference of no rows must leave as it is. */
 struct untouched {
     double y[4], bound[4];
@@ -383,9 +369,10 @@ static void host_formats_take_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_takes_no_rows),  cmocka_unit_test(sparse24_takes_no_rows),
-        cmocka_unit_test(marlin_takes_no_rows), cmocka_unit_test(rmsnorm_q4k_takes_no_rows),
-        cmocka_unit_test(quantise_takes_no_rows), cmocka_unit_test(w8a8_takes_no_rows),   cmocka_unit_test(host_formats_take_nothing),
+        cmocka_unit_test(dense_takes_no_rows),       cmocka_unit_test(sparse24_takes_no_rows),
+        cmocka_unit_test(marlin_takes_no_rows),      cmocka_unit_test(rmsnorm_q4k_takes_no_rows),
+        cmocka_unit_test(quantise_takes_no_rows),    cmocka_unit_test(w8a8_takes_no_rows),
+        cmocka_unit_test(host_formats_take_nothing),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup_emulated, teardown_emulated);
 }

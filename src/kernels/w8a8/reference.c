@@ -315,7 +315,7 @@ static struct linear_estimate scale(const struct sum *sum, double sx, double sw)
 
 static struct summing summing_of(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
-    bool wgmma = gemm_is_wgmma(v);
+    bool wgmma = v && gemm_is_wgmma(v);
     return (struct summing){.stage = wgmma ? W8A8_BLOCK : STEP,
                             .unit = wgmma || plan->target.ptx.sm == 89 ? 0x1p-13 : 0x1p-24};
 }
@@ -385,14 +385,14 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_tile *v = ptxgen_w8a8_choose(plan, o->m);
-    if (!v)
+    if (!v && !gemm_is_empty(&w8a8_planner, plan)) /* K of 0 needs no tile */
         return gemm_refuse_m(&w8a8_planner, plan, o->m, err);
     if (ptxgen_w8a8_is_exact(s))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: outputs of s8 codes have no bound; ptxgen_w8a8_reference computes "
             "their bits");
-    double *x = calloc(s->k, 2 * sizeof *x), values[256];
+    double *x = calloc((size_t)s->k + 1, 2 * sizeof *x), values[256];
     if (!x)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                            "w8a8: no memory for two rows of %u numbers", s->k);
