@@ -3,6 +3,7 @@
 #include "cache_warm.h"
 #include "command.h"
 #include "exit_code.h"
+#include "json_draft.h"
 #include "options.h"
 #include "plural.h"
 
@@ -15,13 +16,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { KEY_FOLDER = OPTION_COMMAND_KEYS, KEY_BYTES, KEY_DEVICE, KEY_THREADS };
+enum { KEY_FOLDER = OPTION_COMMAND_KEYS, KEY_BYTES, KEY_DEVICE, KEY_THREADS, KEY_JSON };
 
 struct cache_options {
     const char *verb, *argument; /* the argument is NULL when there is none */
     const char *folder, *device;
     uint64_t max_bytes; /* 0: not given */
     unsigned threads;
+    bool json;
 };
 
 /* ---- the manifest's lines ---- */
@@ -50,24 +52,37 @@ static void print_time(int64_t seconds)
 
 struct listed {
     size_t entries, memos;
+    struct json_draft draft; /* of --json */
+    cJSON *items;
 };
+
+/* What the manifest says of an entry. */
+struct described {
+    char family[64], spec[200], target[32];
+};
+
+static struct described describe(const ptxgen_cache_entry *entry)
+{
+    struct described d;
+    find_line(entry->manifest, "family", d.family, sizeof d.family);
+    find_line(entry->manifest, "target", d.target, sizeof d.target);
+    const char *line = strstr(entry->manifest, "\nspec: ");
+    snprintf(d.spec, sizeof d.spec, "%.*s", line ? (int)strcspn(line + 7, "\n") : 0,
+             line ? line + 7 : "");
+    return d;
+}
 
 /* Memos only when there is something to say of them. */
 static int list_entry(void *user, const ptxgen_cache_entry *entry)
 {
-    char family[64], spec[200], target[32];
     struct listed *listed = user;
     ++*(entry->is_memo ? &listed->memos : &listed->entries);
     if (entry->is_memo && !entry->damage)
         return 0;
-    find_line(entry->manifest, "family", family, sizeof family);
-    find_line(entry->manifest, "target", target, sizeof target);
-    const char *line = strstr(entry->manifest, "\nspec: ");
-    snprintf(spec, sizeof spec, "%.*s", line ? (int)strcspn(line + 7, "\n") : 0,
-             line ? line + 7 : "");
+    const struct described d = describe(entry);
     printf("%.12s  %8" PRIu64 "  ", entry->key, entry->bytes);
     print_time(entry->used);
-    printf("  %s %s %s%s%s%s\n", target, family, spec, entry->is_memo ? "  memo" : "",
+    printf("  %s %s %s%s%s%s\n", d.target, d.family, d.spec, entry->is_memo ? "  memo" : "",
            entry->damage ? "  DAMAGED: " : "", entry->damage ? entry->damage : "");
     return 0;
 }
@@ -98,11 +113,44 @@ static int show_entry(void *user, const ptxgen_cache_entry *entry)
     return 0;
 }
 
+static int add_entry(void *user, const ptxgen_cache_entry *entry)
+{
+    struct listed *listed = user;
+    const struct described d = describe(entry);
+    struct json_draft *draft = &listed->draft;
+    cJSON *object = json_append_object(draft, listed->items);
+    json_add_string(draft, object, "key", entry->key);
+    json_add_number(draft, object, "bytes", (double)entry->bytes);
+    json_add_number(draft, object, "used", (double)entry->used);
+    json_add_bool(draft, object, "memo", entry->is_memo);
+    json_add_string(draft, object, "target", d.target);
+    json_add_string(draft, object, "family", d.family);
+    json_add_string(draft, object, "spec", d.spec);
+    if (entry->damage)
+        json_add_string(draft, object, "damage", entry->damage);
+    return 0;
+}
+
+static int list_json(const ptxgen_cache *cache)
+{
+    struct listed listed = {.items = NULL};
+    ptxgen_error err;
+    json_start(&listed.draft);
+    json_add_string(&listed.draft, listed.draft.root, "folder", ptxgen_cache_folder(cache));
+    listed.items = json_add_array(&listed.draft, listed.draft.root, "entries");
+    ptxgen_status status = ptxgen_cache_visit(cache, add_entry, &listed, NULL, &err);
+    if (status == PTXGEN_OK)
+        status = json_print(&listed.draft, &err);
+    json_free(&listed.draft);
+    return status == PTXGEN_OK ? EXIT_OK : report_failure(&err);
+}
+
 static int list_all(const ptxgen_cache *cache, const struct cache_options *options)
 {
-    struct listed listed = {0, 0};
+    struct listed listed = {0};
     ptxgen_error err;
-    (void)options;
+    if (options->json)
+        return list_json(cache);
     if (ptxgen_cache_visit(cache, list_entry, &listed, NULL, &err) != PTXGEN_OK)
         return report_failure(&err);
     printf("%zu entr%s and %zu memo%s in %s\n", listed.entries, plural_y(listed.entries),
@@ -194,6 +242,8 @@ static void check_arguments(const struct cache_options *options, struct argp_sta
         argp_error(state, "%s needs a %s", verb->name, verb->argument);
     else if (!verb->argument && options->argument)
         argp_error(state, "%s takes no argument", verb->name);
+    else if (options->json && verb->run != list_all)
+        argp_error(state, "%s prints no JSON; list does", verb->name);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -206,6 +256,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_THREADS:
         options->threads = (unsigned)parse_number(state, "--threads", arg, 1, 256);
         return 0;
+    case KEY_JSON: options->json = true; return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 1)
             return ARGP_ERR_UNKNOWN;
@@ -229,6 +280,7 @@ static int cache(int argc, char **argv)
          .key = KEY_DEVICE,
          .arg = "NAME",
          .doc = "warm: auto (default), gpu, gpu:1, cpu, cpu:sm_80 ..."},
+        {.name = "json", .key = KEY_JSON, .doc = "list: print JSON"},
         {.name = "threads",
          .key = KEY_THREADS,
          .arg = "N",

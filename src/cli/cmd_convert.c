@@ -180,4 +180,4 @@ static int convert_family(int argc, char **argv)
 
 const struct command convert_command = {
     "convert", "[FAMILY] INPUT OUTPUT --to FORMAT [OPTION...]",
-    "write 4-bit or 2:4 sparse layers of a safetensors file in another format", convert_family};
+    "write 4-bit or 2:4 sparse layers of a file in another format", convert_family};

@@ -3,6 +3,7 @@
 #include "../harness/problem.h"
 #include "command.h"
 #include "exit_code.h"
+#include "json_draft.h"
 #include "options.h"
 #include "plural.h"
 #include "../harness/progress.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SEED, KEY_RANDOM_SPECS, MAX_MS = 64 };
+enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SEED, KEY_RANDOM_SPECS, KEY_JSON, MAX_MS = 64 };
 
 struct run_options {
     const char *device;
@@ -21,6 +22,7 @@ struct run_options {
     bool m_given;
     uint64_t seed;
     uint32_t random_specs; /* 0: the problem of the options */
+    bool json;
 };
 
 static const struct argp_option options_table[] = {
@@ -37,6 +39,7 @@ static const struct argp_option options_table[] = {
      .key = KEY_RANDOM_SPECS,
      .arg = "COUNT",
      .doc = "Run COUNT problems drawn at random, from seeds S, S+1 ..."},
+    {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
     {0},
 };
 
@@ -53,6 +56,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RANDOM_SPECS:
         o->random_specs = (uint32_t)parse_number(state, "--random-specs", arg, 1, 1000000);
         return 0;
+    case KEY_JSON: o->json = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -81,11 +85,54 @@ static void print_check(const char *family, const struct device *device, const s
     fflush(stdout);
 }
 
+/* The document of --json; its problems are added one by one. */
+struct run_report {
+    struct json_draft draft;
+    cJSON *problems;
+};
+
+static void report_start(struct run_report *report, const char *family, const struct device *device)
+{
+    json_start(&report->draft);
+    json_add_string(&report->draft, report->draft.root, "family", family);
+    json_add_string(&report->draft, report->draft.root, "device", device->facts.name);
+    report->problems = json_add_array(&report->draft, report->draft.root, "problems");
+}
+
+static void add_check(struct run_report *report, uint64_t seed, const struct check *c)
+{
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {
+        {"seed", (double)seed},
+        {"outputs", (double)c->outputs},
+        {"wrong", (double)c->wrong},
+        {"unbounded", (double)c->unbounded},
+        {"largest_error", c->error},
+        {"error_of_bound", c->worst},
+        {"spread_of_limit", ptxgen_tally_ratio(&c->tally)},
+    };
+    struct json_draft *draft = &report->draft;
+    cJSON *object = json_append_object(draft, report->problems);
+    json_add_string(draft, object, "problem", c->problem);
+    json_add_bool(draft, object, "right", check_passed(c));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_add_number(draft, object, numbers[i].name, numbers[i].value);
+    if (c->microseconds > 0)
+        json_add_number(draft, object, "warm_us", c->microseconds);
+    if (*c->note)
+        json_add_string(draft, object, "note", c->note);
+    if (!check_passed(c))
+        json_add_string(draft, object, "where", c->where);
+}
+
 /* ---- running ---- */
 
 static enum exit_code run_problems(const struct family *family,
                                    const struct family_options *family_options,
-                                   const struct run_options *o, struct device *device)
+                                   const struct run_options *o, struct device *device,
+                                   struct run_report *report)
 {
     enum exit_code code = EXIT_OK;
     for (unsigned i = 0; i < o->m_count; i++) {
@@ -94,7 +141,10 @@ static enum exit_code run_problems(const struct family *family,
         ptxgen_error err = {0};
         if (family_run(family_options, &request, device, &check, &err) != PTXGEN_OK)
             return report_failure(&err);
-        print_check(family->name, device, &check);
+        if (o->json)
+            add_check(report, o->seed, &check);
+        else
+            print_check(family->name, device, &check);
         if (!check_passed(&check))
             code = EXIT_WRONG_NUMBERS;
     }
@@ -116,7 +166,7 @@ static void note_extreme(struct extreme *e, double value, const struct check *ch
 }
 
 static enum exit_code run_random(const struct family *family, const struct run_options *o,
-                                 struct device *device)
+                                 struct device *device, struct run_report *report)
 {
     struct check total = {0};
     uint32_t failed = 0;
@@ -132,15 +182,18 @@ static enum exit_code run_random(const struct family *family, const struct run_o
         }
         note_extreme(&error, check.worst, &check);
         note_extreme(&spread, ptxgen_tally_ratio(&check.tally), &check);
-        if (!check_passed(&check)) {
-            failed++;
+        failed += !check_passed(&check);
+        if (o->json)
+            add_check(report, o->seed + i, &check);
+        else if (!check_passed(&check))
             printf("WRONG with --random-specs 1 --seed %" PRIu64 ": %s\n  %s\n", o->seed + i,
                    check.problem, check.where);
-        }
         check_add(&total, &check);
         progress_update(&progress, i + 1);
     }
     progress_end(&progress);
+    if (o->json)
+        return failed ? EXIT_WRONG_NUMBERS : EXIT_OK;
     printf("%s: %u random problem%s on %s, %u wrong\n", family->name, o->random_specs,
            plural(o->random_specs), device->facts.name, failed);
     printf("  %" PRIu64 " output%s (%" PRIu64
@@ -161,6 +214,28 @@ static void refuse_given_problem(const struct run_options *o, bool given)
     exit(EXIT_USAGE);
 }
 
+static enum exit_code run_on(const struct family *family, struct family_options *family_options,
+                             const struct run_options *o, struct device *device)
+{
+    struct run_report report = {.problems = NULL};
+    ptxgen_error err = {0};
+    ptxgen_tuning *tuning = NULL;
+    enum exit_code code;
+    report_start(&report, family->name, device);
+    if (o->random_specs)
+        code = run_random(family, o, device, &report);
+    else {
+        tuning = tuning_for(family, family_options, device);
+        code = run_problems(family, family_options, o, device, &report);
+    }
+    ptxgen_tuning_free(tuning);
+    if (o->json && (code == EXIT_OK || code == EXIT_WRONG_NUMBERS) &&
+        json_print(&report.draft, &err) != PTXGEN_OK)
+        code = report_failure(&err);
+    json_free(&report.draft);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
@@ -174,16 +249,10 @@ static int run(int argc, char **argv)
     struct device device;
     ptxgen_error err = {0};
     enum exit_code code;
-    ptxgen_tuning *tuning = NULL;
     if (device_open(o.device, &device, &err) != PTXGEN_OK)
         code = report_undone(family->name, "run", &err);
-    else if (o.random_specs)
-        code = run_random(family, &o, &device);
-    else {
-        tuning = tuning_for(family, family_options, &device);
-        code = run_problems(family, family_options, &o, &device);
-    }
-    ptxgen_tuning_free(tuning);
+    else
+        code = run_on(family, family_options, &o, &device);
     device_close(&device);
     free(family_options);
     return code;

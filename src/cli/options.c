@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
+#include "chips.h"
 #include "exit_code.h"
 #include "option_once.h"
+
+#include "../files/nearest.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -239,16 +242,47 @@ static int read_ptx_version(struct argp_state *state, const char *text)
     return (int)(10 * major + minor);
 }
 
+/* The target of the first GPU. */
+static ptxgen_target native_target(struct argp_state *state)
+{
+    ptxgen_driver driver;
+    ptxgen_device_facts facts;
+    ptxgen_error err;
+    ptxgen_status status = ptxgen_driver_open(&driver, NULL, &err);
+    if (status == PTXGEN_OK) {
+        status = ptxgen_device_read(&driver, 0, &facts, &err);
+        ptxgen_driver_close(&driver);
+    }
+    if (status != PTXGEN_OK)
+        argp_failure(state, (int)exit_code_of(status), 0, "--target native: %s", err.message);
+    return ptxgen_device_target(&facts);
+}
+
+/* A name that ptxgen_target_parse does not know of, as that of a chip: its exact target. */
+static const char *exact_target(const char *name, char *text, size_t size)
+{
+    const struct chip *chip = chip_find(name);
+    if (!chip)
+        return name;
+    snprintf(text, size, chip->sm == 90 ? "sm_%da" : "sm_%d", chip->sm);
+    return text;
+}
+
 static error_t parse_target(int key, char *arg, struct argp_state *state)
 {
     ptxgen_target *target = state->input;
     ptxgen_error err;
+    char text[16];
     int cap = target->ptx.max_ptx;
     switch (key) {
     case KEY_TARGET:
-        if (ptxgen_target_parse(arg, target, &err) != PTXGEN_OK)
+        if (!strcmp(arg, "native"))
+            *target = native_target(state);
+        else if (ptxgen_target_parse(exact_target(arg, text, sizeof text), target, &err) !=
+                 PTXGEN_OK)
             argp_error(state, "--target %s: %s", arg, err.message);
-        target->ptx.max_ptx = cap;
+        if (cap)
+            target->ptx.max_ptx = cap;
         return 0;
     case KEY_PTX_VERSION: target->ptx.max_ptx = read_ptx_version(state, arg); return 0;
     case ARGP_KEY_SUCCESS:
@@ -263,7 +297,8 @@ static const struct argp_option target_options[] = {
     {.name = "target",
      .key = KEY_TARGET,
      .arg = "SM",
-     .doc = "Write for this target: sm_80 (the default), sm_90a, sm_120f ..."},
+     .doc = "Write for this target: sm_80 (the default), sm_90a, sm_120f ...; for a product: "
+            "H100-SXM, RTX-4090 ...; for this machine's first GPU: native"},
     {.name = "ptx-version",
      .key = KEY_PTX_VERSION,
      .arg = "X.Y",
@@ -303,6 +338,16 @@ static error_t parse_combined(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static void refuse_family(const char *name)
+{
+    struct nearest nearest = {.wanted = name};
+    for (size_t i = 0; family_at(i); i++)
+        nearest_offer(&nearest, family_at(i)->name, strlen(family_at(i)->name));
+    fprintf(stderr, "ptxgen: no family is named \"%s\"; `ptxgen list` prints them%s\n", name,
+            nearest_text(&nearest).text);
+    exit(EXIT_USAGE);
+}
+
 static const struct family *take_family(int *argc, char ***argv,
                                         const struct family_arguments *arguments)
 {
@@ -320,9 +365,7 @@ static const struct family *take_family(int *argc, char ***argv,
     }
     const struct family *family = family_find((*argv)[1]);
     if (!family) {
-        fprintf(stderr, "ptxgen: no family is named \"%s\"; `ptxgen list` prints them\n",
-                (*argv)[1]);
-        exit(EXIT_USAGE);
+        refuse_family((*argv)[1]);
     }
     ++*argv;
     --*argc;

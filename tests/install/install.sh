@@ -43,6 +43,13 @@ everything_is_there() {
     done
 }
 
+completion_is_installed() {
+    local share=$root$prefix/share
+    [ -e "$share/bash-completion/completions/ptxgen" ] && [ -e "$share/zsh/site-functions/_ptxgen" ] &&
+        [ -e "$share/fish/vendor_completions.d/ptxgen.fish" ] && [ -e "$share/doc/ptxgen/LICENSE" ] &&
+        [ -e "$share/doc/ptxgen/docs/embedding.md" ] && [ -e "$share/man/man1/ptxgen-run-marlin.1" ]
+}
+
 headers_compile_alone() { # headers_compile_alone LANGUAGE STANDARD COMPILER…
     local language=$1 standard=$2 header
     shift 2
@@ -181,6 +188,7 @@ rust_example_works() {
 
 claim install_succeeds meson install -C "$build" --no-rebuild --quiet --destdir "$root"
 claim headers_libraries_and_pkg_config_file_are_installed everything_is_there
+claim completion_pages_licence_and_documents_are_installed completion_is_installed
 claim every_header_compiles_alone_as_c11 headers_compile_alone c c11 "${cc[@]}"
 if [ "${cxx[*]}" = none ]; then
     echo "# no C++ compiler: nothing is built as C++"
