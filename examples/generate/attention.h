@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kernel of the example's own: attention of each token to the keys of its sequence up to its own
+ * position, or to the last `window` of them.
+ *
+ *     y[m, h, :] = Σ_p softmax_p(scale · q[m, h, :] · key[p, g, :]) · value[p, g, :]
+ *     g = h / (heads / kv heads);  p from max(0, position + 1 − window) to position
+ *
+ * The keys of a token may be split over several CTAs (flash-decoding): each finds its largest
+ * score, its sums with that as the reference, and the CTA that comes last adds them up, in the
+ * order of the splits, so that results do not depend on which that is.
+ */
+#ifndef GENERATE_ATTENTION_H
+#define GENERATE_ATTENTION_H
+
+#include <ptxgen/dispatch.h>
+#include <ptxgen/types.h>
+
+struct attention_spec {
+    uint32_t heads, kv_heads; /* heads a multiple of kv heads */
+    uint32_t head_size;       /* 64, 128 or 256 */
+    uint32_t window;          /* keys that a token sees, itself included; 0: all */
+    float scale;
+    uint8_t type;       /* ptxgen_element of y */
+    uint8_t cache_type; /* ptxgen_element of the cache */
+    uint8_t reserved[2];
+};
+
+/* Device addresses. */
+struct attention_args {
+    uint64_t m;               /* tokens, below 65536 */
+    uint64_t q;               /* f32 [m, heads, D] */
+    uint64_t keys, values;    /* [slots, kv heads, context, D] of the cache's type */
+    uint64_t positions;       /* s32 [m], each below the context */
+    uint64_t slots;           /* s32 [m] */
+    uint64_t y;               /* [m, heads, D] */
+    uint64_t partials;        /* attention_partials_bytes, if there are several splits */
+    uint64_t tickets;         /* attention_tickets_bytes, zeroed once; every launch leaves zeros */
+    uint32_t context, splits; /* positions of a slot; CTAs for the keys of a token, at least 1 */
+};
+
+const ptxgen_family *attention_family(void);
+uint64_t attention_partials_bytes(const struct attention_spec *spec, uint64_t m, uint32_t splits);
+uint64_t attention_tickets_bytes(const struct attention_spec *spec, uint64_t m);
+/* As many splits as give every multiprocessor of the target two CTAs, for m tokens. */
+uint32_t attention_splits(const struct attention_spec *spec, const ptxgen_target *target,
+                          uint64_t m);
+ptxgen_status attention_launch(const ptxgen_loaded *loaded, const struct attention_args *args,
+                               ptxgen_cu_stream stream, ptxgen_error *err);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emit.h"
+
+ptx_f32 emit_load(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset)
+{
+    if (type == PTXGEN_F16)
+        return ptx_cvt_f32_f16(k, ptx_ld_global_f16(k, at, offset));
+    if (type == PTXGEN_BF16)
+        return ptx_cvt_f32_bf16(k, ptx_ld_global_bf16(k, at, offset));
+    return ptx_ld_global_f32(k, at, offset);
+}
+
+void emit_load_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, struct eight *to)
+{
+    ptx_ld_global_v4_u32(k, to->words, at, 0);
+    if (type == PTXGEN_F32)
+        ptx_ld_global_v4_u32(k, to->words + 4, at, 16);
+}
+
+void emit_widen_eight(ptx_kernel *k, uint8_t type, const struct eight *from, ptx_f32 to[EIGHT])
+{
+    for (int i = 0; i < EIGHT; i++) {
+        if (type == PTXGEN_F32) {
+            to[i] = ptx_u32_as_f32(from->words[i]);
+        } else if (type == PTXGEN_BF16) { /* the upper half of an f32 */
+            ptx_u32 word = from->words[i / 2];
+            to[i] = ptx_u32_as_f32(i % 2 ? ptx_and_b32(k, word, U32(0xFFFF0000))
+                                         : ptx_shl_b32(k, word, U32(16)));
+        } else if (i % 2 == 0) {
+            ptx_f16 halves[2];
+            ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(from->words[i / 2]));
+            to[i] = ptx_cvt_f32_f16(k, halves[0]);
+            to[i + 1] = ptx_cvt_f32_f16(k, halves[1]);
+        }
+    }
+}
+
+void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 value)
+{
+    if (type == PTXGEN_F16)
+        ptx_st_global_f16(k, at, offset, ptx_cvt_f16_f32(k, value));
+    else if (type == PTXGEN_BF16)
+        ptx_st_global_bf16(k, at, offset, ptx_cvt_bf16_f32(k, value));
+    else
+        ptx_st_global_f32(k, at, offset, value);
+}
+
+ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes)
+{
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) {
+        ptx_f32 other = ptx_shfl_sync_bfly_f32(k, value, U32(mask), U32(31), ALL_LANES);
+        value = ptx_add_f32(k, value, other);
+    }
+    return value;
+}
+
+void emit_overlap(ptx_kernel *k)
+{
+    if (ptx_module_target(ptx_kernel_module(k))->sm < 90)
+        return;
+    ptx_griddepcontrol_launch_dependents(k);
+    ptx_griddepcontrol_wait(k);
+}
+
+ptxgen_launch_shape launch_shape(const ptxgen_target *target, uint32_t threads, uint64_t x,
+                                 uint64_t y, uint64_t z)
+{
+    return (ptxgen_launch_shape){
+        .grid = {x, y, z}, .block = {threads, 1, 1}, .programmatic = target->ptx.sm >= 90};
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the example's kernels share: short names of constants, values of f32, f16 and bf16 in memory
+ * as f32 registers, and the overlap with the kernel ahead.
+ */
+#ifndef GENERATE_EMIT_H
+#define GENERATE_EMIT_H
+
+#include <ptxgen/instr.h>
+#include <ptxgen/kernel.h>
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#define U32(x) ptx_imm_u32(x)
+#define F32(x) ptx_imm_f32(x)
+#define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
+enum { EIGHT = 8 }; /* elements that a lane loads at once: 16 bytes of a 16-bit type */
+
+/* The element `offset` bytes after `at`. */
+ptx_f32 emit_load(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset);
+/* Eight elements, which start at a multiple of 16 bytes. */
+struct eight {
+    ptx_u32 words[EIGHT]; /* four of a 16-bit type */
+};
+void emit_load_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, struct eight *to);
+void emit_widen_eight(ptx_kernel *k, uint8_t type, const struct eight *from, ptx_f32 to[EIGHT]);
+/* Rounds to nearest, ties to even. */
+void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 value);
+
+/* The sum over groups of `lanes` neighbours of a warp; each lane gets it. */
+ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes);
+
+/*
+ * Lets the next kernel begin, and waits for the results of the kernel ahead. On targets before
+ * sm_90 kernels of a stream do not overlap, and there is nothing to say.
+ */
+void emit_overlap(ptx_kernel *k);
+/* The shape of a launch of CTAs of `threads`, which overlaps the kernel ahead where that can be. */
+ptxgen_launch_shape launch_shape(const ptxgen_target *target, uint32_t threads, uint64_t x,
+                                 uint64_t y, uint64_t z);
+
+#endif

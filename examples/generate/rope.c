@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One CTA of one warp for each head of a token: blocks 0 … heads − 1 of the grid's x have q's
+ * heads, then come those of k and of v. A lane has D/64 pairs.
+ */
+#include "rope.h"
+
+#include "emit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_PAIRS = 4 };
+
+struct rope_plan {
+    struct rope_spec spec;
+    ptxgen_target target;
+};
+
+struct emitter {
+    ptx_kernel *k;
+    const struct rope_spec *spec;
+    uint32_t pairs; /* of a lane */
+    ptx_u64 turns;  /* of the lane's first pair */
+    ptx_u32 token, slot, position, context;
+    ptx_u32 element;              /* of a head: the lane's first */
+    int stride, partner;          /* elements from pair to pair, and within a pair */
+    ptx_f32 value[MOST_PAIRS][2]; /* the lane's part of the head */
+};
+
+static int offset(const struct emitter *e, uint32_t bytes, uint32_t pair, int which)
+{
+    return (int)bytes * ((int)pair * e->stride + which * e->partner);
+}
+
+/* The lane's first element of row `row`, where rows have a head each. */
+static ptx_u64 lane_address(const struct emitter *e, ptx_u64 base, ptx_u32 row, uint8_t type)
+{
+    ptx_kernel *k = e->k;
+    ptx_u64 whole = ptx_mul_wide_u32(k, row, U32(e->spec->head_size));
+    ptx_u64 index = ptx_add_u64(k, whole, ptx_cvt_u64_u32(k, e->element));
+    return ptx_mad_lo_u64(k, index, ptx_imm_u64(ptxgen_element_size((ptxgen_element)type)), base);
+}
+
+static void load_head(struct emitter *e, uint8_t type, ptx_u64 at)
+{
+    uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)type);
+    for (uint32_t p = 0; p < e->pairs; p++)
+        for (int i = 0; i < 2; i++)
+            e->value[p][i] = emit_load(e->k, type, at, offset(e, bytes, p, i));
+}
+
+static void store_head(const struct emitter *e, uint8_t type, ptx_u64 at)
+{
+    uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)type);
+    for (uint32_t p = 0; p < e->pairs; p++)
+        for (int i = 0; i < 2; i++)
+            emit_store(e->k, type, at, offset(e, bytes, p, i), e->value[p][i]);
+}
+
+/* value · gain / √(mean of squares + epsilon) */
+static void normalise(struct emitter *e, ptx_u64 gain)
+{
+    ptx_kernel *k = e->k;
+    ptx_f32 squares = ptx_mov_f32(k, F32(0));
+    for (uint32_t p = 0; p < e->pairs; p++)
+        for (int i = 0; i < 2; i++)
+            ptx_fma_f32_to(k, squares, e->value[p][i], e->value[p][i], squares);
+    squares = emit_sum_lanes(k, squares, 32);
+    ptx_f32 mean = ptx_mul_f32(k, squares, F32(1.0f / (float)e->spec->head_size));
+    ptx_f32 root = ptx_sqrt_f32(k, ptx_add_f32(k, mean, F32(e->spec->epsilon)));
+    ptx_f32 factor = ptx_rcp_f32(k, root);
+    ptx_u64 at = ptx_mad_wide_u32(k, e->element, U32(4), gain);
+    for (uint32_t p = 0; p < e->pairs; p++)
+        for (int i = 0; i < 2; i++) {
+            ptx_f32 scaled = ptx_mul_f32(k, e->value[p][i], factor);
+            ptx_f32 weight = ptx_ld_global_f32(k, at, offset(e, 4, p, i));
+            e->value[p][i] = ptx_mul_f32(k, scaled, weight);
+        }
+}
+
+/* The upper half of position · turns, as a signed fraction of a turn, is the angle. */
+static void rotate(struct emitter *e)
+{
+    ptx_kernel *k = e->k;
+    const float unit = (float)(6.283185307179586 / 4294967296.0);
+    ptx_u64 position = ptx_cvt_u64_u32(k, e->position);
+    for (uint32_t p = 0; p < e->pairs; p++) {
+        ptx_u64 step = ptx_ld_global_u64(k, e->turns, 8 * (int)p);
+        ptx_u32 halves[2];
+        ptx_unpack_u64(k, halves, ptx_mul_lo_u64(k, position, step));
+        ptx_f32 turn = ptx_cvt_f32_s32(k, ptx_u32_as_s32(halves[1]));
+        ptx_f32 angle = ptx_mul_f32(k, turn, F32(unit));
+        ptx_f32 c = ptx_cos_approx_f32(k, angle), s = ptx_sin_approx_f32(k, angle);
+        ptx_f32 x = e->value[p][0], y = e->value[p][1];
+        ptx_f32 minus = ptx_neg_f32(k, ptx_mul_f32(k, y, s));
+        e->value[p][0] = ptx_fma_f32(k, x, c, minus);
+        e->value[p][1] = ptx_fma_f32(k, x, s, ptx_mul_f32(k, y, c));
+    }
+}
+
+/* Which elements the lane has, and where the token stands. */
+static void find_place(struct emitter *e, ptx_u64 turns, ptx_u64 positions, ptx_u64 slots)
+{
+    ptx_kernel *k = e->k;
+    const bool interleaved = e->spec->interleaved;
+    ptx_u32 first_pair = ptx_mul_lo_u32(k, ptx_sreg_tid_x(k), U32(e->pairs));
+    e->stride = interleaved ? 2 : 1;
+    e->partner = interleaved ? 1 : (int)e->spec->head_size / 2;
+    e->element = interleaved ? ptx_shl_b32(k, first_pair, U32(1)) : first_pair;
+    e->turns = ptx_mad_wide_u32(k, first_pair, U32(8), turns);
+    e->token = ptx_sreg_ctaid_y(k);
+    e->position = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), positions), 0);
+    e->slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), slots), 0);
+}
+
+/* The lane's first element of k's or v's head in the cache at `base`. */
+static ptx_u64 cache_address(const struct emitter *e, ptx_u64 base, ptx_u32 head)
+{
+    ptx_kernel *k = e->k;
+    ptx_u32 list = ptx_mad_lo_u32(k, e->slot, U32(e->spec->kv_heads), head);
+    ptx_u32 row = ptx_mad_lo_u32(k, list, e->context, e->position);
+    return lane_address(e, base, row, e->spec->cache_type);
+}
+
+/* The lane's first element of a head of the token in [m, heads · D]. */
+static ptx_u64 head_address(const struct emitter *e, ptx_u64 base, uint32_t heads, ptx_u32 head,
+                            uint8_t type)
+{
+    return lane_address(e, base, ptx_mad_lo_u32(e->k, e->token, U32(heads), head), type);
+}
+
+static void emit_query(struct emitter *e, ptx_u64 q, ptx_u64 gain, ptx_u64 rotated, ptx_u32 head)
+{
+    load_head(e, e->spec->type, head_address(e, q, e->spec->heads, head, e->spec->type));
+    if (e->spec->has_norm)
+        normalise(e, gain);
+    rotate(e);
+    store_head(e, PTXGEN_F32, head_address(e, rotated, e->spec->heads, head, PTXGEN_F32));
+}
+
+static void emit_key(struct emitter *e, ptx_u64 from, ptx_u64 gain, ptx_u64 cache, ptx_u32 head)
+{
+    load_head(e, e->spec->type, head_address(e, from, e->spec->kv_heads, head, e->spec->type));
+    if (e->spec->has_norm)
+        normalise(e, gain);
+    rotate(e);
+    store_head(e, e->spec->cache_type, cache_address(e, cache, head));
+}
+
+static void emit_value(struct emitter *e, ptx_u64 from, ptx_u64 cache, ptx_u32 head)
+{
+    load_head(e, e->spec->type, head_address(e, from, e->spec->kv_heads, head, e->spec->type));
+    store_head(e, e->spec->cache_type, cache_address(e, cache, head));
+}
+
+static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    const struct rope_plan *p = plan;
+    const struct rope_spec *s = &p->spec;
+    ptx_kernel *k = ptx_kernel_begin(module, "rope");
+    struct emitter e = {.k = k, .spec = s, .pairs = s->head_size / 64};
+    ptx_kernel_reqntid(k, 32, 1, 1);
+    ptx_u64 q = ptx_param_u64(k, "q"), key = ptx_param_u64(k, "k"), value = ptx_param_u64(k, "v");
+    ptx_u64 q_norm = ptx_param_u64(k, "q_norm"), k_norm = ptx_param_u64(k, "k_norm");
+    ptx_u64 turns = ptx_param_u64(k, "turns"), positions = ptx_param_u64(k, "positions");
+    ptx_u64 slots = ptx_param_u64(k, "slots"), rotated = ptx_param_u64(k, "rotated");
+    ptx_u64 keys = ptx_param_u64(k, "keys"), values = ptx_param_u64(k, "values");
+    e.context = ptx_param_u32(k, "context");
+    emit_overlap(k);
+    find_place(&e, turns, positions, slots);
+    ptx_u32 block = ptx_sreg_ctaid_x(k);
+    ptx_if_else(k, ptx_setp_lt_u32(k, block, U32(s->heads))) {
+        ptx_section(k, "a head of q");
+        emit_query(&e, q, q_norm, rotated, block);
+    } else {
+        ptx_u32 head = ptx_sub_u32(k, block, U32(s->heads));
+        ptx_if_else(k, ptx_setp_lt_u32(k, head, U32(s->kv_heads))) {
+            ptx_section(k, "a head of k");
+            emit_key(&e, key, k_norm, keys, head);
+        } else {
+            ptx_section(k, "a head of v");
+            emit_value(&e, value, values, ptx_sub_u32(k, head, U32(s->kv_heads)));
+        }
+    }
+    ptx_kernel_end(k);
+    return ptx_module_status(module, err);
+}
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    struct rope_plan *p = plan;
+    memset(p, 0, sizeof *p);
+    memcpy(&p->spec, spec, sizeof p->spec);
+    p->target = *target;
+    uint32_t size = p->spec.head_size;
+    if (size != 64 && size != 128 && size != 256)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rope: heads of %u elements; 64, 128 and 256 are supported", size);
+    return PTXGEN_OK;
+}
+
+static void describe(const void *spec, char *text, size_t size)
+{
+    const struct rope_spec *s = spec;
+    snprintf(text, size,
+             "heads=%u kv_heads=%u head_size=%u epsilon=%a type=%u cache=%u norm=%u "
+             "interleaved=%u",
+             s->heads, s->kv_heads, s->head_size, (double)s->epsilon, s->type, s->cache_type,
+             s->has_norm, s->interleaved);
+}
+
+const ptxgen_family *rope_family(void)
+{
+    static const ptxgen_family family = {.name = "generate_rope",
+                                         .plan_version = 1,
+                                         .spec_bytes = sizeof(struct rope_spec),
+                                         .plan_bytes = sizeof(struct rope_plan),
+                                         .make_plan = make_plan,
+                                         .emit = emit,
+                                         .describe = describe};
+    return &family;
+}
+
+ptxgen_status rope_launch(const ptxgen_loaded *loaded, const struct rope_args *args,
+                          ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const struct rope_plan *plan = ptxgen_loaded_plan(loaded);
+    const struct rope_spec *s = &plan->spec;
+    struct rope_args a = *args;
+    void *parameters[] = {&a.q,         &a.k,     &a.v,       &a.q_norm, &a.k_norm, &a.turns,
+                          &a.positions, &a.slots, &a.rotated, &a.keys,   &a.values, &a.context};
+    ptxgen_launch_shape shape =
+        launch_shape(&plan->target, 32, s->heads + 2 * (uint64_t)s->kv_heads, a.m, 1);
+    return ptxgen_launch(ptxgen_loaded_entry(loaded, 0), &shape, stream, parameters, err);
+}
+
+void rope_turns(double base, const float *factors, uint32_t head_size, uint64_t *turns)
+{
+    for (uint32_t i = 0; i < head_size / 2; i++) {
+        double frequency = pow(base, -2.0 * i / head_size) / (factors ? (double)factors[i] : 1);
+        double turn = frequency / 6.283185307179586;
+        turns[i] = (uint64_t)ldexp(turn - floor(turn), 64);
+    }
+}

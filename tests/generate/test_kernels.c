@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each kernel of the example alone, against the formula of its header in double precision. */
+#include "bed.h"
+
+#include "examples/generate/attention.h"
+#include "examples/generate/greedy.h"
+#include "examples/generate/rope.h"
+
+#include <string.h>
+
+static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+
+static void assert_near(double got, double right, double tolerance, const char *what, size_t i)
+{
+    if (!(fabs(got - right) <= tolerance))
+        fail_msg("%s[%zu] is %.9g, not %.9g within %.2g", what, i, got, right, tolerance);
+}
+
+/* ---- rope ---- */
+
+struct rope_case {
+    struct rope_spec spec;
+    double base;
+    bool has_factors;
+};
+
+static const struct rope_case rope_cases[] = {
+    {{4, 1, 64, 1e-6f, PTXGEN_F32, PTXGEN_F32, 1, 0}, 1e4, false},
+    {{6, 2, 128, 0, PTXGEN_F16, PTXGEN_F16, 0, 1}, 5e5, true},
+    {{2, 1, 256, 1e-5f, PTXGEN_BF16, PTXGEN_BF16, 1, 0}, 1e6, false},
+    {{1, 1, 64, 1e-5f, PTXGEN_F16, PTXGEN_F32, 1, 1}, 1e4, true},
+};
+
+enum { ROPE_TOKENS = 3, ROPE_SLOTS = 2, ROPE_CONTEXT = 100001 };
+static const int32_t rope_positions[ROPE_TOKENS] = {0, 7, 100000};
+static const int32_t rope_slots[ROPE_TOKENS] = {0, 1, 1};
+
+/* The head of D elements at x, normalised and rotated. */
+static void rope_reference(const struct rope_case *c, const struct array *x, size_t first,
+                           const struct array *gain, const float *factors, int position, double *y)
+{
+    const uint32_t D = c->spec.head_size;
+    double squares = 0;
+    for (uint32_t i = 0; i < D; i++)
+        squares += array_at(x, first + i) * array_at(x, first + i);
+    for (uint32_t i = 0; i < D; i++) {
+        y[i] = array_at(x, first + i);
+        if (c->spec.has_norm)
+            y[i] *= array_at(gain, i) / sqrt(squares / D + (double)c->spec.epsilon);
+    }
+    for (uint32_t i = 0; i < D / 2; i++) {
+        double angle = position * pow(c->base, -2.0 * i / D) / (factors ? (double)factors[i] : 1);
+        uint32_t a = c->spec.interleaved ? 2 * i : i, b = c->spec.interleaved ? a + 1 : i + D / 2;
+        double u = y[a], v = y[b];
+        y[a] = u * cos(angle) - v * sin(angle);
+        y[b] = u * sin(angle) + v * cos(angle);
+    }
+}
+
+struct rope_data {
+    struct array q, k, v, q_norm, k_norm, rotated, keys, values;
+    float factors[128];
+};
+
+static void check_cache(const struct bed *bed, const struct array *cache, size_t first,
+                        const double *right, uint32_t count, const char *what)
+{
+    array_fetch(bed, cache, first, count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_near(array_at(cache, first + i), right[i],
+                    4e-6 + fabs(right[i]) * rounding_of(cache->type), what, first + i);
+}
+
+static void check_rope(const struct bed *bed, const struct rope_case *c, const struct rope_data *d)
+{
+    const struct rope_spec *s = &c->spec;
+    const uint32_t D = s->head_size;
+    const float *factors = c->has_factors ? d->factors : NULL;
+    double right[256];
+    array_fetch(bed, &d->rotated, 0, d->rotated.count);
+    for (uint32_t t = 0; t < ROPE_TOKENS; t++) {
+        for (uint32_t h = 0; h < s->heads; h++) {
+            size_t first = (t * s->heads + h) * D;
+            rope_reference(c, &d->q, first, &d->q_norm, factors, rope_positions[t], right);
+            for (uint32_t i = 0; i < D; i++)
+                assert_near(array_at(&d->rotated, first + i), right[i], 4e-6, "q", first + i);
+        }
+        for (uint32_t h = 0; h < s->kv_heads; h++) {
+            size_t first = (t * s->kv_heads + h) * D;
+            size_t row = ((size_t)rope_slots[t] * s->kv_heads + h) * ROPE_CONTEXT;
+            size_t place = (row + (size_t)rope_positions[t]) * D;
+            rope_reference(c, &d->k, first, &d->k_norm, factors, rope_positions[t], right);
+            check_cache(bed, &d->keys, place, right, D, "key");
+            for (uint32_t i = 0; i < D; i++)
+                right[i] = array_at(&d->v, first + i);
+            check_cache(bed, &d->values, place, right, D, "value");
+        }
+    }
+}
+
+static void rotates(struct bed *bed, const struct rope_case *c)
+{
+    const struct rope_spec *s = &c->spec;
+    const size_t D = s->head_size, queries = ROPE_TOKENS * s->heads * D;
+    const size_t pairs = ROPE_TOKENS * s->kv_heads * D;
+    const size_t cache = (size_t)ROPE_SLOTS * s->kv_heads * ROPE_CONTEXT * D;
+    struct random r = {D};
+    struct rope_data d = {.q = array_random(bed, &r, s->type, queries, 0.3),
+                          .k = array_random(bed, &r, s->type, pairs, 0.3),
+                          .v = array_random(bed, &r, s->type, pairs, 1),
+                          .q_norm = array_random(bed, &r, PTXGEN_F32, D, 0.5),
+                          .k_norm = array_random(bed, &r, PTXGEN_F32, D, 0.5),
+                          .rotated = array_unwritten(bed, PTXGEN_F32, queries),
+                          .keys = array_unwritten(bed, s->cache_type, cache),
+                          .values = array_unwritten(bed, s->cache_type, cache)};
+    for (size_t i = 0; i < D / 2; i++)
+        d.factors[i] = i < D / 4 ? 1 : 8;
+    uint64_t turns[128];
+    rope_turns(c->base, c->has_factors ? d.factors : NULL, s->head_size, turns);
+    struct rope_args args = {.m = ROPE_TOKENS,
+                             .q = d.q.device,
+                             .k = d.k.device,
+                             .v = d.v.device,
+                             .q_norm = d.q_norm.device,
+                             .k_norm = d.k_norm.device,
+                             .turns = bed_upload(bed, turns, D / 2 * sizeof *turns),
+                             .positions = bed_upload(bed, rope_positions, sizeof rope_positions),
+                             .slots = bed_upload(bed, rope_slots, sizeof rope_slots),
+                             .rotated = d.rotated.device,
+                             .keys = d.keys.device,
+                             .values = d.values.device,
+                             .context = ROPE_CONTEXT};
+    ptxgen_error err;
+    assert_ok(rope_launch(bed_load(bed, rope_family(), s), &args, NULL, &err), &err);
+    bed_synchronise(bed);
+    check_rope(bed, c, &d);
+    struct array *arrays[] = {&d.q,      &d.k,       &d.v,    &d.q_norm,
+                              &d.k_norm, &d.rotated, &d.keys, &d.values};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        array_free(arrays[i]);
+}
+
+static void rope_is_the_formula(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rope_cases / sizeof *rope_cases; i++) {
+        struct bed bed;
+        bed_open(&bed, devices[i % 2]);
+        rotates(&bed, &rope_cases[i]);
+        bed_close(&bed);
+    }
+}
+
+/* ---- attention ---- */
+
+struct attention_case {
+    struct attention_spec spec;
+    uint32_t splits;
+};
+
+static const struct attention_case attention_cases[] = {
+    {{4, 1, 64, 16, 0.125f, PTXGEN_F32, PTXGEN_F32, {0}}, 1},
+    {{4, 2, 64, 0, 0.125f, PTXGEN_F16, PTXGEN_F32, {0}}, 5},
+    {{8, 2, 128, 0, 0.09f, PTXGEN_F16, PTXGEN_F16, {0}}, 3},
+    {{2, 2, 256, 133, 0.0625f, PTXGEN_BF16, PTXGEN_BF16, {0}}, 7},
+    {{12, 1, 64, 0, 0.125f, PTXGEN_F32, PTXGEN_F16, {0}}, 2},
+    {{1, 1, 64, 300, 0.125f, PTXGEN_F32, PTXGEN_BF16, {0}}, 2},
+};
+
+enum { TOKENS = 3, SLOTS = 2, CONTEXT = 400 };
+static const int32_t positions[TOKENS] = {0, 134, 399}, slots[TOKENS] = {0, 0, 1};
+
+/* Writes to the device's cache what the tokens may see, so that other reads are faults. */
+static void fill_cache(const struct bed *bed, struct random *r, const struct attention_spec *s,
+                       struct array *cache)
+{
+    const size_t size = ptxgen_element_size((ptxgen_element)cache->type);
+    for (size_t i = 0; i < cache->count; i++)
+        ptxgen_element_store((ptxgen_element)cache->type, cache->host, i, random_normal(r));
+    for (int t = 0; t < TOKENS; t++)
+        for (uint32_t h = 0; h < s->kv_heads; h++) {
+            int count = positions[t] + 1, seen = (int)s->window;
+            int first = seen && count > seen ? count - seen : 0;
+            size_t row = ((size_t)slots[t] * s->kv_heads + h) * CONTEXT + (size_t)first;
+            size_t at = row * s->head_size * size;
+            assert_int_equal(bed->driver.memcpy_htod(cache->device + at, (char *)cache->host + at,
+                                                     (size_t)(count - first) * s->head_size * size),
+                             0);
+        }
+}
+
+static void attention_reference(const struct attention_spec *s, const struct array *q,
+                                const struct array *keys, const struct array *values, uint32_t t,
+                                uint32_t h, double *y)
+{
+    const uint32_t D = s->head_size, kv = h / (s->heads / s->kv_heads);
+    const size_t list = ((size_t)slots[t] * s->kv_heads + kv) * CONTEXT * D;
+    double weights = 0, scores[CONTEXT];
+    int first =
+        s->window && positions[t] + 1 > (int)s->window ? positions[t] + 1 - (int)s->window : 0;
+    memset(y, 0, D * sizeof *y);
+    for (int p = first; p <= positions[t]; p++) {
+        scores[p] = 0;
+        for (uint32_t i = 0; i < D; i++)
+            scores[p] +=
+                array_at(q, (t * s->heads + h) * D + i) * array_at(keys, list + (size_t)p * D + i);
+        double weight = exp((double)s->scale * scores[p]);
+        weights += weight;
+        for (uint32_t i = 0; i < D; i++)
+            y[i] += weight * array_at(values, list + (size_t)p * D + i);
+    }
+    for (uint32_t i = 0; i < D; i++)
+        y[i] /= weights;
+}
+
+static void attends(struct bed *bed, const struct attention_case *c)
+{
+    const struct attention_spec *s = &c->spec;
+    const size_t D = s->head_size, outputs = TOKENS * s->heads * D;
+    const size_t cache = (size_t)SLOTS * s->kv_heads * CONTEXT * D;
+    struct random r = {D + s->heads};
+    struct array q = array_random(bed, &r, PTXGEN_F32, outputs, 2);
+    struct array keys = array_unwritten(bed, s->cache_type, cache);
+    struct array values = array_unwritten(bed, s->cache_type, cache);
+    struct array y = array_unwritten(bed, s->type, outputs);
+    fill_cache(bed, &r, s, &keys);
+    fill_cache(bed, &r, s, &values);
+    size_t tickets = (size_t)attention_tickets_bytes(s, TOKENS);
+    struct attention_args args = {
+        .m = TOKENS,
+        .q = q.device,
+        .keys = keys.device,
+        .values = values.device,
+        .positions = bed_upload(bed, positions, sizeof positions),
+        .slots = bed_upload(bed, slots, sizeof slots),
+        .y = y.device,
+        .partials = bed_alloc(bed, (size_t)attention_partials_bytes(s, TOKENS, c->splits)),
+        .tickets = bed_alloc(bed, tickets),
+        .context = CONTEXT,
+        .splits = c->splits};
+    assert_int_equal(bed->driver.memset_d8(args.tickets, 0, tickets), 0);
+    ptxgen_loaded *loaded = bed_load(bed, attention_family(), s);
+    for (int launch = 0; launch < 2; launch++) { /* the second finds the tickets as they were */
+        ptxgen_error err;
+        assert_ok(attention_launch(loaded, &args, NULL, &err), &err);
+        bed_synchronise(bed);
+    }
+    array_fetch(bed, &y, 0, outputs);
+    for (uint32_t t = 0; t < TOKENS; t++)
+        for (uint32_t h = 0; h < s->heads; h++) {
+            double right[256];
+            attention_reference(s, &q, &keys, &values, t, h, right);
+            for (size_t i = 0; i < D; i++) {
+                size_t at = (t * s->heads + h) * D + i;
+                assert_near(array_at(&y, at), right[i],
+                            1e-5 + fabs(right[i]) * rounding_of(s->type), "y", at);
+            }
+        }
+    array_free(&q);
+    array_free(&keys);
+    array_free(&values);
+    array_free(&y);
+}
+
+static void attention_is_the_formula(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof attention_cases / sizeof *attention_cases; i++) {
+        struct bed bed;
+        bed_open(&bed, devices[i % 2]);
+        attends(&bed, &attention_cases[i]);
+        bed_close(&bed);
+    }
+}
+
+/* ---- greedy ---- */
+
+enum { SEQUENCES = 3 };
+
+/* Of equal logits the first, also where all are negative, and at either end. */
+static void takes_the_first_largest(struct bed *bed, uint32_t vocabulary)
+{
+    struct random r = {vocabulary};
+    struct array logits = array_random(bed, &r, PTXGEN_F32, SEQUENCES * (size_t)vocabulary, 1);
+    float *row = logits.host;
+    const int32_t right[SEQUENCES] = {(int32_t)vocabulary - 1, 2, 0};
+    row[vocabulary - 1] = 20;
+    for (uint32_t i = 0; i < vocabulary; i++)
+        row[vocabulary + i] = i < 2 ? -6.0f : -5.0f;
+    row[2 * (size_t)vocabulary] = 7;
+    row[3 * (size_t)vocabulary - 1] = 7;
+    size_t bytes = logits.count * sizeof *row;
+    assert_int_equal(bed->driver.memcpy_htod(logits.device, row, bytes), 0);
+    int32_t moved[SEQUENCES] = {0, 5, 9}, ids[SEQUENCES];
+    struct greedy_args args = {.m = SEQUENCES,
+                               .logits = logits.device,
+                               .ids = bed_alloc(bed, sizeof ids),
+                               .positions = bed_upload(bed, moved, sizeof moved)};
+    const struct greedy_spec spec = {vocabulary};
+    ptxgen_error err;
+    assert_ok(greedy_launch(bed_load(bed, greedy_family(), &spec), &args, NULL, &err), &err);
+    bed_synchronise(bed);
+    assert_int_equal(bed->driver.memcpy_dtoh(ids, args.ids, sizeof ids), 0);
+    assert_int_equal(bed->driver.memcpy_dtoh(moved, args.positions, sizeof moved), 0);
+    for (int i = 0; i < SEQUENCES; i++)
+        assert_int_equal(ids[i], right[i]);
+    assert_true(moved[0] == 1 && moved[1] == 6 && moved[2] == 10);
+    array_free(&logits);
+}
+
+static void greedy_takes_the_first_largest(void **state)
+{
+    (void)state;
+    const uint32_t vocabularies[] = {320, 17001, 20000};
+    struct bed bed;
+    bed_open(&bed, "cpu:sm_90");
+    for (int i = 0; i < 3; i++)
+        takes_the_first_largest(&bed, vocabularies[i]);
+    bed_close(&bed);
+}
+
+static void other_sizes_are_refused(void **state)
+{
+    (void)state;
+    struct bed bed;
+    bed_open(&bed, "cpu:sm_80");
+    const struct rope_spec rope = {.heads = 1, .kv_heads = 1, .head_size = 96};
+    const struct attention_spec attention = {.heads = 1, .kv_heads = 1, .head_size = 96};
+    const struct attention_spec uneven = {.heads = 3, .kv_heads = 2, .head_size = 64};
+    const struct greedy_spec few = {3};
+    ptxgen_loaded *loaded;
+    ptxgen_error err;
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, greedy_family(), &few, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "greedy: a vocabulary of 3 tokens; at least 4 are due");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, rope_family(), &rope, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "rope: heads of 96 elements; 64, 128 and 256 are supported");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &attention, &loaded, &err),
+                   &err, PTXGEN_ERROR_UNSUPPORTED,
+                   "attention: heads of 96 elements; 64, 128 and 256 are supported");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &uneven, &loaded, &err),
+                   &err, PTXGEN_ERROR_UNSUPPORTED,
+                   "attention: 3 heads cannot share 2 kv heads evenly");
+    bed_close(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rope_is_the_formula),
+        cmocka_unit_test(attention_is_the_formula),
+        cmocka_unit_test(greedy_takes_the_first_largest),
+        cmocka_unit_test(other_sizes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
