@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A linear layer with 4-bit weights out of a checkpoint: packed, uploaded and called."""
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+import numpy as np
+
+from ._library import call, ffi, lib
+from .arrays import Buffer, host_pointer
+from .device import Device
+from .files import Files
+
+_TENSORS = {  # the tensors of a layer, by format: members of ptxgen_w4_checkpoint and their names
+    "gptq": {"weights": "qweight", "scales": "scales", "zeros": "qzeros", "g_idx": "g_idx"},
+    "awq": {"weights": "qweight", "scales": "scales", "zeros": "qzeros"},
+    "pack-quantized": {"weights": "weight_packed", "scales": "weight_scale", "zeros": "weight_zero_point",
+                       "g_idx": "weight_g_idx", "shape": "weight_shape"},
+    "marlin": {"weights": "B", "scales": "s"},
+}
+_TENSORS["gptq_v2"] = _TENSORS["gptq"]
+_DTYPES = {"float32": "PTXGEN_W4_F32", "float16": "PTXGEN_W4_F16", "int32": "PTXGEN_W4_I32",
+           "int64": "PTXGEN_W4_I64", "int8": "PTXGEN_W4_I8", "bfloat16": "PTXGEN_W4_BF16"}
+
+
+class Linear:
+    """y = x · wᵀ (+ bias) with w of 4 bits, by the family marlin.
+
+    ``Linear.from_layer(device, tensors, "model.layers.0.mlp.down_proj")`` takes a layer of a GPTQ, AWQ,
+    compressed-tensors or Marlin checkpoint. ``tensors`` maps names to numpy arrays, as :class:`ptxgen.Files` does.
+    """
+
+    def __init__(self, device: Device, kernel: Any, packed: Mapping[str, Buffer], k: int, n: int) -> None:
+        self.device, self.kernel, self._packed, self.k, self.n = device, kernel, dict(packed), k, n
+
+    @classmethod
+    def from_layer(cls, device: Device, tensors: Mapping[str, np.ndarray], layer: str, *, format: str = "gptq",
+                   type: str = "f16", max_m: int = 0) -> "Linear":
+        """Packs and uploads a layer. ``type`` is that of x and y, "f16" or "bf16"; ``max_m`` 0 is any M."""
+        if format not in _TENSORS:
+            raise ValueError(f"format={format!r}; there are {', '.join(_TENSORS)}")
+        checkpoint, kept = ffi.new("ptxgen_w4_checkpoint *"), []
+        found = ffi.new("ptxgen_w4_format *")
+        call(lib.ptxgen_w4_detect_format, ffi.NULL, format.encode(), found)
+        checkpoint.format = found[0]
+        prefix = f"{layer}." if layer else ""
+        for member, name in _TENSORS[format].items():
+            if prefix + name in tensors:
+                kept.append(_fill(getattr(checkpoint, member), tensors, prefix + name))
+        info = ffi.new("ptxgen_w4_info *")
+        call(lib.ptxgen_w4_describe, checkpoint, info)
+        kernel = device.dispatch("marlin", k=info.k, n=info.n, group_size=info.group_size, type=type, max_m=max_m,
+                                 zeros=int(not info.symmetric), act_order=int(info.act_order))
+        packed = ffi.new("ptxgen_marlin_packed *")
+        call(lib.ptxgen_marlin_packed_layout, kernel.spec, packed)
+        host = {}
+        for member in ("codes", "scales", "zeros", "order"):
+            size = getattr(packed, f"{member}_bytes")
+            if size:
+                host[member] = np.zeros(size, "u1")
+                setattr(packed, member, ffi.cast("uint32_t *" if member == "order" else "void *",
+                                                 host[member].ctypes.data))
+        call(lib.ptxgen_marlin_pack, kernel.spec, checkpoint, ffi.NULL, packed, ffi.NULL)
+        return cls(device, kernel, {name: device.array(array) for name, array in host.items()}, info.k, info.n)
+
+    def __call__(self, x: Any, y: Optional[Any] = None, *, stream: Any = None) -> Any:
+        """Enqueues y = layer(x) and returns y, which is made like x where it is not given.
+
+        x is [M, K] and y [M, N]: Buffers, or torch or cupy tensors, of the layer's type.
+        """
+        if y is None:
+            shape = (*x.shape[:-1], self.n)
+            if isinstance(x, Buffer):
+                y = self.device.empty(shape, x.dtype)
+            else:
+                y = x.new_empty(shape) if hasattr(x, "new_empty") else type(x)(shape, x.dtype)
+        self.kernel.launch(x=x, y=y, stream=stream, **self._packed)
+        return y
+
+
+def _fill(tensor: Any, tensors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """Describes a tensor of a checkpoint; the returned array must live as long as it is used."""
+    array = np.ascontiguousarray(tensors[name])
+    is_bf16 = isinstance(tensors, Files) and tensors.dtype(name) == "BF16"  # numpy has bytes of these
+    if not is_bf16 and array.dtype.name not in _DTYPES:
+        raise ValueError(f"{name}: a tensor of 4-bit weights is not {array.dtype.name}")
+    shape = tensors.shape(name) if is_bf16 else array.shape
+    tensor.data = host_pointer(array)
+    tensor.dtype = getattr(lib, _DTYPES["bfloat16" if is_bf16 else array.dtype.name])
+    tensor.shape[0] = shape[0] if shape else 1
+    tensor.shape[1] = shape[1] if len(shape) > 1 else 1
+    return array
