@@ -63,6 +63,17 @@ def test_what_is_wrong_is_named(device):
         ptxgen.Device("tpu")
 
 
+def test_what_outlives_its_device_refuses():
+    with ptxgen.Device("cpu:sm_80", cache=False) as opened:
+        x, w, kernel = dense_problem(opened)
+        on_device = opened.array(x)
+    with pytest.raises(ValueError, match="the device of this kernel was closed"):
+        kernel.launch(x=on_device, w=on_device, y=on_device)
+    with pytest.raises(ValueError, match="the device was closed"):
+        on_device.numpy()
+    del kernel, on_device
+
+
 def test_workspaces_are_kept_by_stream(device):
     x, w, _ = dense_problem(device, m=16, n=64, k=4096)
     kernel = device.dispatch("dense", n=64, k=4096, type="f16")

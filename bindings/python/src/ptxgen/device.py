@@ -2,6 +2,7 @@
 """A device: a GPU by its primary context, which PyTorch and CuPy use too, or an emulated chip."""
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ class Device:
         self._dispatcher = ffi.NULL
         self._context = ffi.NULL
         self._ordinal = -1
+        self._kernels: "weakref.WeakSet[Kernel]" = weakref.WeakSet()
         provider, _, selector = name.partition(":")
         if provider == "auto":
             try:
@@ -75,6 +77,8 @@ class Device:
                                                     ffi.new("char[]", doing.encode())))
 
     def _make_current(self) -> None:
+        if self._context == ffi.NULL:
+            raise ValueError("the device was closed")
         self._check(self._driver.ctx_set_current(self._context), "entering the context")
 
     # ---- kernels ----
@@ -156,7 +160,9 @@ class Device:
     # ---- the end ----
 
     def close(self) -> None:
-        """Unloads all kernels and leaves the context. Kernels and buffers must not be used afterwards."""
+        """Unloads all kernels and leaves the context; kernels refuse to launch afterwards."""
+        for kernel in list(self._kernels):
+            kernel._release()
         if self._dispatcher != ffi.NULL:
             lib.ptxgen_dispatcher_destroy(self._dispatcher)
             self._dispatcher = ffi.NULL

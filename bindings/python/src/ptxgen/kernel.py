@@ -23,15 +23,28 @@ class Kernel:
     def __init__(self, device: "Device", family: str, spec: Any, loaded: Any) -> None:
         self.device, self.family, self.spec = device, family, spec
         self._loaded = ffi.gc(loaded, lib.ptxgen_release)
-        self._kernel = ffi.cast(f"ptxgen_{family} *", loaded)
+        device._kernels.add(self)
         self._launch = getattr(lib, f"ptxgen_{family}_launch")
         self._workspace_query = getattr(lib, f"ptxgen_{family}_workspace_bytes", None)
         self._members = dict(ffi.typeof(f"ptxgen_{family}_args").fields)
         self._workspaces: dict[int, Buffer] = {}
 
+    def _release(self) -> None:
+        """Gives the reference back, before the device unloads everything."""
+        if self._loaded is not None:
+            ffi.release(self._loaded)
+            self._loaded = None
+
+    def _reference(self) -> Any:
+        """The family's kernel."""
+        if self._loaded is None:
+            raise ValueError(f"{self.family}: the device of this kernel was closed")
+        return ffi.cast(f"ptxgen_{self.family} *", self._loaded)
+
     @property
     def source(self) -> str:
         """Where the machine code came from: "assembler", "disk" or "override"."""
+        self._reference()
         return ("assembler", "disk", "override")[lib.ptxgen_loaded_report(self._loaded).origin]
 
     def launch(self, *, m: Optional[int] = None, stream: Any = None, **arguments: Any) -> None:
@@ -61,10 +74,10 @@ class Kernel:
         args.m = 1 if m is None else m
         for name, value in numbers.items():
             setattr(args, name, value)
-        handle = _stream_handle(stream)
+        handle, kernel = _stream_handle(stream), self._reference()
         self.device._make_current()
-        self._give_workspace(args, int(ffi.cast("uintptr_t", handle)))
-        call(self._launch, self._kernel, args, handle)
+        self._give_workspace(kernel, args, int(ffi.cast("uintptr_t", handle)))
+        call(self._launch, kernel, args, handle)
 
     def _place(self, args: Any, name: str, found: Optional[View], index: Optional[int]) -> None:
         """Sets an array's address, size and row stride."""
@@ -79,11 +92,11 @@ class Kernel:
             else:
                 getattr(args, member)[index] = value
 
-    def _give_workspace(self, args: Any, stream: int) -> None:
+    def _give_workspace(self, kernel: Any, args: Any, stream: int) -> None:
         if self._workspace_query is None or "workspace" not in self._members or args.workspace:
             return
         needed = ffi.new("uint64_t *")
-        call(self._workspace_query, self._kernel, args, needed)
+        call(self._workspace_query, kernel, args, needed)
         own = self._workspaces.get(stream)
         if needed[0] and (own is None or own.nbytes < needed[0]):
             own = self._workspaces[stream] = self.device.zeros((int(needed[0]),), "u1")

@@ -81,12 +81,13 @@ class Linear:
 def _fill(tensor: Any, tensors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """Describes a tensor of a checkpoint; the returned array must live as long as it is used."""
     array = np.ascontiguousarray(tensors[name])
-    is_bf16 = isinstance(tensors, Files) and tensors.dtype(name) == "BF16"  # numpy has bytes of these
-    if not is_bf16 and array.dtype.name not in _DTYPES:
-        raise ValueError(f"{name}: a tensor of 4-bit weights is not {array.dtype.name}")
-    shape = tensors.shape(name) if is_bf16 else array.shape
+    dtype, shape = array.dtype.name, array.shape
+    if isinstance(tensors, Files) and tensors.dtype(name) == "BF16":  # numpy has bytes of these
+        dtype, shape = "bfloat16", tensors.shape(name)
+    if dtype not in _DTYPES:
+        raise ValueError(f"{name}: a tensor of 4-bit weights is not {dtype}")
     tensor.data = host_pointer(array)
-    tensor.dtype = getattr(lib, _DTYPES["bfloat16" if is_bf16 else array.dtype.name])
+    tensor.dtype = getattr(lib, _DTYPES[dtype])
     tensor.shape[0] = shape[0] if shape else 1
     tensor.shape[1] = shape[1] if len(shape) > 1 else 1
     return array
