@@ -13,6 +13,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -242,6 +243,10 @@ static const struct subject subjects[] = {
                                    .producer = PTXGEN_QUANTISE_RMSNORM,
                                    .residual = 1},
      "sm_90", 2, INT32_MAX, 0, false, true},
+    {&gguf_rows_harness,
+     &(const ptxgen_gguf_rows_spec){
+         .k = K, .w_type = PTXGEN_GGUF_Q4_K, .y_type = PTXGEN_F16, .indexed = 1},
+     "sm_90", 2, INT32_MAX, 0, false, false},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -289,7 +294,7 @@ static inline void list_arrays(struct bench *p)
             continue;
         struct array *a = &l->arrays[l->count++];
         *a = array_of(&operands[i]);
-        if (operands[i].role == OPERAND_X)
+        if (operands[i].role == OPERAND_X && a->stride)
             set_stride(l, a, K + X_GAP);
     }
     place_apart(l);
@@ -326,7 +331,7 @@ static inline void bench_load(struct bench *p, const struct subject *of,
                                     .kernel = p->kernel,
                                     .args = &p->args,
                                     .launch = h->verbs->launch};
-    args_set(&p->args, h->m, (uint64_t)of->m);
+    harness_set_m(h, p->plan, (uint64_t)of->m, &p->args);
     list_arrays(p);
 }
 

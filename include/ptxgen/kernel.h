@@ -47,8 +47,8 @@
  * Sizes of 0. Where M or N is 0, a launch does nothing and reads no other argument. Where K is 0,
  * sums are 0: one kernel writes what bias, activation and residual make of that, and reads no
  * scales. An array without elements may be null. rmsnorm_q4k and quantise refuse a K of 0, for the
- * mean of no squares is undefined, as is the scale of no elements; rmsnorm_q4k with residual_out
- * refuses an N of 0.
+ * mean of no squares is undefined, as is the scale of no elements; gguf_rows does, as its rows have
+ * no weight then, and its N of 0 makes rows of NaNs; rmsnorm_q4k with residual_out refuses an N of 0.
  *
  * Errors. A status and a sentence. Every function but `ptxgen_launch` may also return
  * PTXGEN_ERROR_INVALID_ARGUMENT for a NULL and PTXGEN_ERROR_OUT_OF_MEMORY. An asynchronous fault of

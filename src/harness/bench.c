@@ -146,7 +146,7 @@ static ptxgen_status allocate_rest(struct bench_state *b, uint32_t m, ptxgen_err
     struct operand operands[MOST_OPERANDS];
     uint64_t rows = 1;
     b->m = m;
-    args_set(&b->args, b->harness->m, m);
+    harness_set_m(b->harness, b->plan, m, &b->args);
     if (m <= b->rows)
         return PTXGEN_OK;
     while (rows < m)

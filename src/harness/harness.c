@@ -12,6 +12,13 @@ void args_set(struct kernel_args *args, size_t offset, uint64_t value)
     memcpy((char *)args->words + offset, &value, sizeof value);
 }
 
+void harness_set_m(const struct harness *h, const void *plan, uint64_t m, struct kernel_args *args)
+{
+    args_set(args, h->m, m);
+    if (h->numbers)
+        h->numbers(plan, m, args);
+}
+
 /* ---- plans ---- */
 
 ptxgen_status harness_plan(const struct harness *h, const struct kernel_request *request,

@@ -19,6 +19,7 @@
 #include <ptxgen/tune.h>
 
 struct problem;
+struct kernel_args;
 
 /** Names by ptxgen_element, then s8; names by ptxgen_activation. */
 extern const char *const element_type_names[], *const activation_kind_names[];
@@ -83,7 +84,8 @@ struct harness {
 
     /** Offsets of members of the arguments; those of the last three that are 0 are not there. */
     size_t m, workspace, workspace_bytes, overlap;
-    /** Whether a plan's workspace may hold anything; else, or with NULL, it is zeroed before use. */
+    /** Whether a plan's workspace may hold anything; else, or with NULL, it is zeroed before use.
+     */
     bool (*poisons_workspace)(const void *plan);
 
     /** "K=4096 N=14336 M=1 f16 …" */
@@ -96,6 +98,8 @@ struct harness {
     unsigned (*operands)(const void *plan, uint64_t m, struct operand operands[MOST_OPERANDS]);
     /** Fills what the operands' own random values do not; NULL: their `random` does. */
     ptxgen_status (*fill)(struct problem *p, struct random *r, ptxgen_error *err);
+    /** Sets the numbers of a launch of m rows that are neither m nor an operand's; or NULL. */
+    void (*numbers)(const void *plan, uint64_t m, struct kernel_args *args);
     /** Frees the problem's `own`, which is not NULL; or NULL. */
     void (*release)(struct problem *p);
     /** By these rows of the activations are multiplied to be no ordinary ones. */
@@ -157,9 +161,12 @@ struct kernel_args {
     uint64_t words[64];
 };
 void args_set(struct kernel_args *args, size_t offset, uint64_t value);
+/** Sets m, and the numbers that go with it. */
+void harness_set_m(const struct harness *harness, const void *plan, uint64_t m,
+                   struct kernel_args *args);
 
-extern const struct harness dense_harness, marlin_harness, quantise_harness, rmsnorm_q4k_harness,
-    sparse24_harness, w8a8_harness;
+extern const struct harness dense_harness, gguf_rows_harness, marlin_harness, quantise_harness,
+    rmsnorm_q4k_harness, sparse24_harness, w8a8_harness;
 
 /** The members of a family's harness that have the same names in all, in part where it has them. */
 #define HARNESS_MEMBERS(f)                                                                         \

@@ -148,7 +148,7 @@ struct kernel_args problem_args(const struct problem *p)
 {
     const struct harness *h = p->harness;
     struct kernel_args args = {{0}};
-    args_set(&args, h->m, p->m);
+    harness_set_m(h, p->plan, p->m, &args);
     for (unsigned i = 0; i < p->count; i++) {
         unsigned at = placed(p, i);
         if (!p->operands[i].used)

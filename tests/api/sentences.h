@@ -97,6 +97,26 @@ ROW(ptxgen_gguf_quantise_row, ONES, UNSUPPORTED,
 ROW(ptxgen_gguf_row_bytes, NO, INVALID_ARGUMENT, "gguf: bytes is NULL")
 ROW(ptxgen_gguf_row_bytes, ONES, UNSUPPORTED,
     "gguf: 4294967295 is the number of no type that this library decodes")
+ROW(ptxgen_gguf_rows_ctas, ANY, INVALID_ARGUMENT,
+    "gguf_rows: a plan that was made, and ctas, must be given")
+ROW(ptxgen_gguf_rows_dispatch, ANY, INVALID_ARGUMENT,
+    "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
+ROW(ptxgen_gguf_rows_emit, ANY, INVALID_ARGUMENT,
+    "gguf_rows: a plan that was made, and a module, must be given")
+ROW(ptxgen_gguf_rows_launch, ANY, INVALID_ARGUMENT, "gguf_rows: kernel and args must be given")
+ROW(ptxgen_gguf_rows_load, ANY, INVALID_ARGUMENT,
+    "gguf_rows: driver, a plan that was made, and kernel must be given")
+ROW(ptxgen_gguf_rows_make_plan, NO, INVALID_ARGUMENT,
+    "gguf_rows: spec, target and plan must be given")
+ROW(ptxgen_gguf_rows_make_plan, ZEROS, UNSUPPORTED,
+    "gguf_rows: K = 0 is not within 1 and 16777216")
+ROW(ptxgen_gguf_rows_make_plan, ONES, UNSUPPORTED,
+    "gguf_rows: K = 4294967295 is not within 1 and 16777216")
+ROW(ptxgen_gguf_rows_reference, ZEROS, INVALID_ARGUMENT, "gguf_rows: there is no row 0 among 0")
+ROW(ptxgen_gguf_rows_reference, NO | ONES, INVALID_ARGUMENT,
+    "gguf_rows: spec, operands, y or an array that the spec needs is NULL")
+ROW(ptxgen_gguf_rows_workspace_bytes, ANY, INVALID_ARGUMENT,
+    "gguf_rows: kernel, args and bytes must be given")
 ROW(ptxgen_kernel_create, ANY, INVALID_ARGUMENT,
     "ptxgen_kernel_create: module, name or kernel is NULL")
 ROW(ptxgen_kernel_max_clusters, ANY, INVALID_ARGUMENT,

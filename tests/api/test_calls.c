@@ -17,6 +17,7 @@
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/ptx.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>

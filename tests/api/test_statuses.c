@@ -3,6 +3,7 @@
 #include "tests/status.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
@@ -24,6 +25,7 @@ static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k = {
 
 /* A spec of each family, and where it keeps what a mistake may be made in. */
 static const ptxgen_quantise_spec quantise = {.k = 64, .x_type = PTXGEN_F16};
+static const ptxgen_gguf_rows_spec gguf_rows = {.k = 2048, .w_type = PTXGEN_GGUF_Q4_K};
 
 static const struct family {
     const ptxgen_family *(*family)(void);
@@ -44,6 +46,8 @@ static const struct family {
      offsetof(ptxgen_rmsnorm_q4k_spec, x_type), offsetof(ptxgen_rmsnorm_q4k_spec, bias)},
     {ptxgen_quantise_family, &quantise, offsetof(ptxgen_quantise_spec, k),
      offsetof(ptxgen_quantise_spec, x_type), offsetof(ptxgen_quantise_spec, asymmetric)},
+    {ptxgen_gguf_rows_family, &gguf_rows, offsetof(ptxgen_gguf_rows_spec, k),
+     offsetof(ptxgen_gguf_rows_spec, y_type), offsetof(ptxgen_gguf_rows_spec, indexed)},
 };
 
 enum mistake { NO_MISTAKE, HUGE_K, NO_TYPE, NO_FLAG, MISTAKES };
@@ -85,6 +89,7 @@ static void too_many_rows_have_one_status_whatever_the_family(void **state)
     ptxgen_sparse24_plan s;
     ptxgen_w8a8_plan w;
     ptxgen_quantise_plan q;
+    ptxgen_gguf_rows_plan g;
     ptxgen_error err;
     uint32_t ctas;
     (void)state;
@@ -100,6 +105,11 @@ static void too_many_rows_have_one_status_whatever_the_family(void **state)
     assert_refusal(ptxgen_quantise_ctas(&q, UINT32_MAX, &ctas, &err), &err,
                    PTXGEN_ERROR_UNSUPPORTED,
                    "quantise: m = 4294967295 is above 2147483647, the most CTAs of a grid");
+    assert_ok(ptxgen_gguf_rows_make_plan(&gguf_rows, &target, &g, &err), &err);
+    assert_refusal(ptxgen_gguf_rows_ctas(&g, 1073741824, &ctas, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "gguf_rows: m = 1073741824 is above 1073741823, the most rows of K = 2048 in a "
+                   "launch");
 }
 
 static void sentences_are_utf8_whatever_they_quote(void **state)

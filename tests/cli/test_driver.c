@@ -31,6 +31,7 @@ static const struct problem {
     {"w8a8", {"--k", "256", "--n", "128", "--m", "3"}},
     {"sparse24", {"--k", "256", "--n", "128", "--m", "3"}},
     {"dense", {"--k", "256", "--n", "128", "--m", "3"}},
+    {"gguf_rows", {"--k", "512", "--w-type", "Q6_K", "--m", "3"}},
     {"quantise", {"--k", "300", "--groups", "--producer", "rmsnorm", "--residual", "--m", "3"}},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };

@@ -76,6 +76,12 @@ static void random_problems_are_as_large_as_they_should_be(void **state)
         const char *words[24];   /* each occurs, and not in each */
     } rows[] = {
         {"dense", 1 << 20, 128, {" f16", " bf16", " f32", " bias", " residual", " silu"}},
+        {"gguf_rows",
+         1 << 17,
+         128,
+         {" w=F32", " w=F16", " w=BF16", " w=Q4_0", " w=Q4_1", " w=Q5_0", " w=Q5_1", " w=Q8_0",
+          " w=Q2_K", " w=Q3_K", " w=Q4_K", " w=Q5_K", " w=Q6_K", " w=IQ4_NL", " w=IQ4_XS",
+          " w=MXFP4", " y=f32", " y=f16", " y=bf16", " scale=", " indexed"}},
         {"marlin",
          1 << 21,
          128,

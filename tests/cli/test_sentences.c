@@ -55,6 +55,10 @@ static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
     assert_refuses(2, "ptxgen: sparse24 needs --k and --n\n", "run", "sparse24", CPU);
     assert_refuses(2, "ptxgen: w8a8 needs --k and --n\n", "run", "w8a8", CPU);
     assert_refuses(2, "ptxgen: quantise needs --k\n", "run", "quantise", CPU);
+    assert_refuses(2,
+                   "ptxgen run gguf_rows: --w-type q4: expected a type of GGUF files, as Q4_K, "
+                   "Q6_K, Q8_0 or F16\n",
+                   "run", "gguf_rows", "--k", "256", "--w-type", "q4", CPU);
     assert_refuses(2, "ptxgen: marlin needs --k and --n\n", "run", "marlin", CPU);
     assert_refuses(2, "ptxgen: dense: M = 3 is above --max-m 2\n", "run", "dense",
                    "--n", "64", "--k", "64", "--m", "3", "--max-m", "2", CPU);

@@ -13,6 +13,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -170,6 +171,16 @@ static const struct row {
       TILE(kind, 19), TILE(cluster, 20), TILE(split, 21)}},
 #undef SPEC
 #undef TILE
+#define SPEC(member, value) OF(spec, ptxgen_gguf_rows_spec, member, value)
+    {"gguf_rows", "k", "320", {SPEC(k, 320)}},
+    {"gguf_rows", "w-type", "Q6_K", {SPEC(w_type, PTXGEN_GGUF_Q6_K)}},
+    {"gguf_rows", "w-type", "mxfp4", {SPEC(w_type, PTXGEN_GGUF_MXFP4)}},
+    {"gguf_rows", "y-type", "bf16", {SPEC(y_type, PTXGEN_BF16)}},
+    {"gguf_rows", "y-type", "f32", {SPEC(y_type, PTXGEN_F32)}},
+    {"gguf_rows", "scale", "0.125", {SPEC(scale, 0x3E000000)}},
+    {"gguf_rows", "indexed", NULL, {SPEC(indexed, 1)}},
+#undef SPEC
+
 #define SPEC(member, value) OF(spec, ptxgen_quantise_spec, member, value)
     {"quantise", "k", "320", {SPEC(k, 320)}},
     {"quantise", "x-type", "bf16", {SPEC(x_type, PTXGEN_BF16)}},

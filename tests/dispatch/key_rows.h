@@ -8,6 +8,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -75,6 +76,8 @@ static const ptxgen_quantise_spec key_quantise = {.k = 64,
                                                   .producer = PTXGEN_QUANTISE_RMSNORM};
 static const ptxgen_quantise_spec key_quantise_without_range = {
     .k = 64, .x_type = PTXGEN_F16, .producer = PTXGEN_QUANTISE_RMSNORM};
+static const ptxgen_gguf_rows_spec key_gguf_rows = {
+    .k = 256, .scale = 1, .w_type = PTXGEN_GGUF_Q4_K, .y_type = PTXGEN_F16};
 static const ptxgen_dense_spec key_dense = {.n = 64, .k = 64, .type = PTXGEN_F16};
 static const ptxgen_sparse24_spec key_sparse24 = {
     .n = 64, .k = 64, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
@@ -107,6 +110,15 @@ static const struct keyed keyed_repack = {
     {ROW(k, 512), ROW(n, 128), ROW(group_size, 64), ROW(type, PTXGEN_BF16), ROW(zeros, 1),
      ROW(act_order, 1), ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(format, PTXGEN_W4_GPTQ_V2),
      ROW(scale_type, PTXGEN_F32), RESERVED(ptxgen_marlin_repack_spec, reserved)}};
+#undef ROW
+
+#define ROW(member, other) KEY(ptxgen_gguf_rows_spec, member, other)
+static const struct keyed keyed_gguf_rows = {
+    ptxgen_gguf_rows_family,
+    &key_gguf_rows,
+    {ROW(k, 512), ROW(scale, 0x40000000), /* 2 */
+     ROW(w_type, PTXGEN_GGUF_Q6_K), ROW(y_type, PTXGEN_BF16), ROW(indexed, 1),
+     RESERVED(ptxgen_gguf_rows_spec, reserved)}};
 #undef ROW
 
 #define ROW(member, other) KEY(ptxgen_quantise_spec, member, other)

@@ -12,6 +12,7 @@
 #include <ptxgen/device.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -147,6 +148,7 @@ static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k_spec = {
     .k = 256, .n = {8}, .epsilon = 1, .max_m = 1};
 static const ptxgen_w8a8_spec w8a8_spec = {.k = 16, .n = 8, .min_m = 1, .max_m = 1};
 static const ptxgen_quantise_spec quantise_spec = {.k = 16};
+static const ptxgen_gguf_rows_spec gguf_rows_spec = {.k = 32, .w_type = PTXGEN_GGUF_Q8_0};
 
 static void load_dense(void *user)
 {
@@ -232,6 +234,17 @@ static void load_quantise(void *user)
     assert_ok(ptxgen_quantise_make_plan(&quantise_spec, &b->target, &plan, &err), &err);
     b->fails = ptxgen_quantise_load(&b->driver, &plan, NULL, &kernel, &err) != PTXGEN_OK;
     ptxgen_quantise_destroy(kernel);
+}
+
+static void load_gguf_rows(void *user)
+{
+    struct bench *b = user;
+    ptxgen_gguf_rows_plan plan;
+    ptxgen_gguf_rows *kernel = NULL;
+    ptxgen_error err;
+    assert_ok(ptxgen_gguf_rows_make_plan(&gguf_rows_spec, &b->target, &plan, &err), &err);
+    b->fails = ptxgen_gguf_rows_load(&b->driver, &plan, NULL, &kernel, &err) != PTXGEN_OK;
+    ptxgen_gguf_rows_destroy(kernel);
 }
 
 /* A dispatcher with a cache and folders of its own, and what it dispatches. */
@@ -369,6 +382,7 @@ static void what_is_loaded_or_fails_to_keeps_no_memory(void **state)
         {"ptxgen_rmsnorm_q4k_load", load_rmsnorm_q4k, true},
         {"ptxgen_w8a8_load", load_w8a8, true},
         {"ptxgen_quantise_load", load_quantise, true},
+        {"ptxgen_gguf_rows_load", load_gguf_rows, true},
         {"ptxgen_dispatcher_create and ptxgen_dispatch", dispatch, true},
         {"ptxgen_dispatcher_create", create_with_cache, false},
         {"ptxgen_module_load_ptx", load_text, false},

@@ -7,6 +7,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -129,6 +130,21 @@ static void quantise_takes_its_least_sizes(void **state)
     }
 }
 
+/* One block, or one float. */
+static void gguf_rows_takes_its_least_sizes(void **state)
+{
+    const ptxgen_gguf_type_info *type;
+    (void)state;
+    for (size_t i = 0; (type = ptxgen_gguf_type_at(i)) != NULL; i++) {
+        const ptxgen_gguf_rows_spec spec = {.k = type->block_weights,
+                                            .w_type = (uint8_t)type->type,
+                                            .y_type = (uint8_t)(i % 3),
+                                            .indexed = i / 2 % 2};
+        if (test_in_share((int)i))
+            run_spec(devices[i % DEVICES], &gguf_rows_harness, &spec, 1);
+    }
+}
+
 /* The mean of no squares is undefined; products of K or N of 0 are those of test_no_depth.c. */
 static void a_norm_of_nothing_is_refused(void **state)
 {
@@ -151,6 +167,7 @@ int main(void)
         cmocka_unit_test(w8a8_takes_its_least_sizes),
         cmocka_unit_test(a_norm_of_nothing_is_refused),
         cmocka_unit_test(quantise_takes_its_least_sizes),
+        cmocka_unit_test(gguf_rows_takes_its_least_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

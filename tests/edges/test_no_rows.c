@@ -9,6 +9,7 @@
 
 #include <ptxgen/marlin.h>
 #include <ptxgen/gguf_types.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -268,6 +269,23 @@ static void quantise_takes_no_rows(void **state)
         }
 }
 
+static void gguf_rows_takes_no_rows(void **state)
+{
+    for (int t = 0; t < TARGETS; t++)
+        for (uint8_t i = 0; i < 6; i++) {
+            const ptxgen_gguf_rows_spec spec = {.k = 256,
+                                                .w_type = i % 2 ? PTXGEN_GGUF_Q6_K
+                                                                : PTXGEN_GGUF_BF16,
+                                                .y_type = i % 3,
+                                                .indexed = i / 3};
+            ptxgen_target target = target_of(targets[t]);
+            ptxgen_gguf_rows_plan plan;
+            ptxgen_error err = {0};
+            assert_ok(ptxgen_gguf_rows_make_plan(&spec, &target, &plan, &err), &err);
+            check_verbs(*state, &gguf_rows_harness, &plan, is_loaded(targets[t]) && i < 2);
+        }
+}
+
 /* Rows of W, in the functions that are given their number: no rows, and of any length. */
 static void check_w8a8_weights(void)
 {
@@ -371,7 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_takes_no_rows),       cmocka_unit_test(sparse24_takes_no_rows),
         cmocka_unit_test(marlin_takes_no_rows),      cmocka_unit_test(rmsnorm_q4k_takes_no_rows),
-        cmocka_unit_test(quantise_takes_no_rows),    cmocka_unit_test(w8a8_takes_no_rows),
+        cmocka_unit_test(quantise_takes_no_rows), cmocka_unit_test(gguf_rows_takes_no_rows),    cmocka_unit_test(w8a8_takes_no_rows),
         cmocka_unit_test(host_formats_take_nothing),
     };
     return cmocka_run_group_tests(tests, setup_emulated, teardown_emulated);

@@ -8,6 +8,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -33,6 +34,7 @@ struct subject {
         ptxgen_rmsnorm_q4k_spec rmsnorm_q4k;
         ptxgen_w8a8_spec w8a8;
         ptxgen_quantise_spec quantise;
+        ptxgen_gguf_rows_spec gguf_rows;
     } as;
     const void *spec;
     const struct harness *harness;
@@ -98,7 +100,7 @@ static void assert_multiplies(const struct subject *s, const char *text, int ver
         if (s->ordered && !strncmp(line, "mma.sp", 6))
             assert_int_equal(strstr(line, "ordered_metadata") != NULL, version >= 85);
     }
-    assert_int_equal(products > 0, s->family != ptxgen_quantise_family());
+    assert_int_equal(products > 0, s->harness->product(s->spec).n > 0);
 }
 
 static void check_device(const char *name, const struct subject *s, run_subject *run, int index)
@@ -252,6 +254,20 @@ static bool make_quantise(size_t number, struct subject *s)
     return true;
 }
 
+static bool make_gguf_rows(size_t number, struct subject *s)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_MXFP4, PTXGEN_GGUF_BF16};
+    s->as.gguf_rows = (ptxgen_gguf_rows_spec){.k = 512,
+                                              .scale = number == 1 ? 0.5f : 0,
+                                              .w_type = types[number],
+                                              .y_type = (uint8_t)(2 - number),
+                                              .indexed = number & 1};
+    s->family = ptxgen_gguf_rows_family();
+    s->harness = &gguf_rows_harness;
+    s->spec = &s->as.gguf_rows;
+    return true;
+}
+
 static void dense_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
@@ -282,6 +298,12 @@ static void quantise_is_right_at_every_ptx_version(void **state)
     check_family(3, make_quantise, run_by_harness);
 }
 
+static void gguf_rows_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(3, make_gguf_rows, run_by_harness);
+}
+
 static void w8a8_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
@@ -297,6 +319,7 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_is_right_at_every_ptx_version),
         cmocka_unit_test(w8a8_is_right_at_every_ptx_version),
         cmocka_unit_test(quantise_is_right_at_every_ptx_version),
+        cmocka_unit_test(gguf_rows_is_right_at_every_ptx_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

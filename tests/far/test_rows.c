@@ -10,6 +10,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -309,6 +310,25 @@ static void rows_of_quantise_are_reached(void **state)
     }
 }
 
+/* ---- gguf_rows ---- */
+
+static void rows_of_gguf_rows_are_reached(void **state)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_F16};
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint32_t i = 0; i < 3 * STRIDES; i++) {
+            const ptxgen_gguf_rows_spec spec = {
+                .k = 288, .w_type = types[i % 2], .y_type = (uint8_t)(i % 3), .indexed = i % 2};
+            if (test_in_share(done++))
+                run_far(&device, &gguf_rows_harness, &spec, NULL, strides[i / 3], false);
+        }
+        device_close(&device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +338,7 @@ int main(void)
         cmocka_unit_test(rows_of_w8a8_are_reached),
         cmocka_unit_test(rows_of_rmsnorm_q4k_are_reached),
         cmocka_unit_test(rows_of_quantise_are_reached),
+        cmocka_unit_test(rows_of_gguf_rows_are_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

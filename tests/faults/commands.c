@@ -46,6 +46,7 @@ const struct job command_jobs[] = {
             0),
     COMMAND("run w8a8 --k 64 --n 64 --m 3,70 --asymmetric --bias --device cpu:sm_80", 0),
     COMMAND("run quantise --k 64 --m 3 --producer silu-mul --device cpu:sm_80", 0),
+    COMMAND("run gguf_rows --k 64 --w-type q8_0 --m 3 --indexed --device cpu:sm_80", 0),
     COMMAND("run w8a8 --safetensors " W8A8 " --device cpu:sm_80", 0),
     COMMAND("run dense --k 72 --n 24 --m 5 --residual --device cpu:sm_80", 0),
     COMMAND("run sparse24 --k 64 --n 40 --m 3 --tier 2 --device cpu:sm_90", 0),

@@ -14,6 +14,7 @@
 #include <ptxgen/instr.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -500,6 +501,19 @@ static ptxgen_status compute_quantise(ptxgen_error *err)
     return status;
 }
 
+static ptxgen_status compute_gguf_rows(ptxgen_error *err)
+{
+    const ptxgen_gguf_rows_spec spec = {.k = 64, .w_type = PTXGEN_GGUF_MXFP4};
+    unsigned char w[2 * 17];
+    float y[64];
+    fill(w, sizeof w);
+    const ptxgen_gguf_rows_operands operands = {.m = 1, .n = 1, .w = w};
+    ptxgen_status status = ptxgen_gguf_rows_reference(&spec, &operands, 0, y, err);
+    if (status == PTXGEN_OK)
+        print_hash("gguf_rows", y, sizeof y);
+    return status;
+}
+
 static ptxgen_status compute_sparse24(ptxgen_error *err)
 {
     uint16_t weight[16 * 64], pruned[16 * 64], values[16 * 32];
@@ -531,6 +545,8 @@ static int compute(int argc, char **argv)
         status = compute_w8a8(&err);
     if (status == PTXGEN_OK)
         status = compute_quantise(&err);
+    if (status == PTXGEN_OK)
+        status = compute_gguf_rows(&err);
     if (status == PTXGEN_OK)
         status = compute_sparse24(&err);
     return end(status, &err);

@@ -44,6 +44,8 @@ dense --m 300 --k 1024 --n 512
 rmsnorm_q4k --m 1 --k 2048 --n 300
 quantise --m 33 --k 4100 --groups --producer silu-mul
 quantise --m 33 --k 4100 --producer rmsnorm --residual
+gguf_rows --m 33 --k 4352 --w-type q6_k --indexed
+gguf_rows --m 33 --k 4128 --w-type mxfp4
 rmsnorm_q4k --m 8 --k 1024 --n 100
 marlin --m 1 --k 4096 --n 7168 --group-size 128 --tile tile_m=8,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=8,kind=2
 marlin --m 16 --k 8192 --n 1024 --group-size 128

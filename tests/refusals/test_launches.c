@@ -62,7 +62,7 @@ TEST_OF_SUBJECTS(more_tokens_than_planned_are_refused)
     const uint64_t too_many[] = {(uint64_t)p->of->most_m + 1, (UINT64_C(1) << 32) + 1};
     const struct harness *h = p->of->harness;
     const ptxgen_status status =
-        h == &quantise_harness ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_ERROR_INVALID_ARGUMENT;
+        h->product(p->plan).n ? PTXGEN_ERROR_INVALID_ARGUMENT : PTXGEN_ERROR_UNSUPPORTED;
     assert_non_null(h->verbs->attributes(p->kernel, (uint64_t)p->of->most_m));
     for (int i = 0; i < 2; i++) {
         uint64_t bytes;
@@ -73,7 +73,9 @@ TEST_OF_SUBJECTS(more_tokens_than_planned_are_refused)
             h == &w8a8_harness
                 ? "%s: m = %llu is outside the 0 to %d tokens that the plan serves (0: any)"
             : h == &quantise_harness ? "%s: m = %llu is above %d, the most CTAs of a grid"
-                                     : "%s: m = %llu is above the %d tokens that the plan serves",
+            : h == &gguf_rows_harness
+                ? "%s: m = %llu is above %d, the most rows of K = 256 in a launch"
+                : "%s: m = %llu is above the %d tokens that the plan serves",
             p->launched.family, (unsigned long long)too_many[i], p->of->most_m);
         assert_int_equal(h->verbs->workspace_bytes(p->kernel, &p->args, &bytes, &err), status);
         assert_null(h->verbs->attributes(p->kernel, too_many[i]));
@@ -170,6 +172,8 @@ TEST_OF_SUBJECTS(buffers_that_are_too_short_are_refused_with_what_they_must_hold
 TEST_OF_SUBJECTS(rows_of_x_that_are_not_aligned_need_room)
 {
     const struct array *x = &p->launched.arrays[0];
+    if (!x->stride)
+        return;
     uint64_t *stride = word_at(&p->launched, x->stride),
              *address = word_at(&p->launched, x->address);
     uint64_t odd_stride = workspace_of(p), aligned, misaligned;
@@ -212,6 +216,7 @@ DISPATCH(sparse24)
 DISPATCH(w8a8)
 DISPATCH(rmsnorm_q4k)
 DISPATCH(quantise)
+DISPATCH(gguf_rows)
 
 static void dispatch_loads_a_spec_once(void **state)
 {
@@ -224,7 +229,8 @@ static void dispatch_loads_a_spec_once(void **state)
                     {&sparse24_harness, dispatch_sparse24},
                     {&w8a8_harness, dispatch_w8a8},
                     {&rmsnorm_q4k_harness, dispatch_rmsnorm_q4k},
-                    {&quantise_harness, dispatch_quantise}};
+                    {&quantise_harness, dispatch_quantise},
+                    {&gguf_rows_harness, dispatch_gguf_rows}};
     const ptxgen_dispatch_options options = {.no_cache = true};
     ptxgen_dispatcher *dispatcher;
     ptxgen_error err = {0};

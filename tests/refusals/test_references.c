@@ -4,6 +4,7 @@
 #include "tests/marlin/support.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -286,6 +287,31 @@ static void quantise_reference_takes_tokens_that_are_there(void **state)
 #undef CHANGED
 }
 
+static void gguf_rows_reference_takes_rows_that_are_there(void **state)
+{
+    (void)state;
+    const ptxgen_gguf_rows_spec spec = {.k = 2, .w_type = PTXGEN_GGUF_F32, .indexed = 1};
+    const float w[2] = {0};
+    const int32_t ids[2] = {0};
+    float y[2];
+    ptxgen_error err = {0};
+    const ptxgen_gguf_rows_operands good = {.m = 2, .n = 1, .ids = ids, .w = w};
+    ptxgen_gguf_rows_operands o = good;
+#define REFERENCE(m) ptxgen_gguf_rows_reference(&spec, &o, m, y, &err)
+    TAKEN(REFERENCE(1));
+    REFUSED(INVALID, REFERENCE(2), "gguf_rows: there is no row 2 among 2");
+    o.ids = NULL;
+    REFUSED(INVALID, REFERENCE(1),
+            "gguf_rows: spec, operands, y or an array that the spec needs is NULL");
+    o = good;
+    o.w = NULL;
+    REFUSED(INVALID, REFERENCE(1),
+            "gguf_rows: spec, operands, y or an array that the spec needs is NULL");
+    o.n = 0;
+    TAKEN(REFERENCE(1));
+#undef REFERENCE
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +321,7 @@ int main(void)
         cmocka_unit_test(sparse24_reference_takes_what_its_kernels_do),
         cmocka_unit_test(w8a8_reference_takes_scales_and_rows_that_are_there),
         cmocka_unit_test(quantise_reference_takes_tokens_that_are_there),
+        cmocka_unit_test(gguf_rows_reference_takes_rows_that_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

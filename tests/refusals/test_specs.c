@@ -4,6 +4,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -490,6 +491,47 @@ static void w8a8_refuses_each_wrong_number_of_e4m3_codes(void **state)
         "PTX 8.3 (0.0: any)");
 }
 
+/* ---- gguf_rows ---- */
+
+static ptxgen_status plan_gguf_rows(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_gguf_rows_plan plan;
+    return ptxgen_gguf_rows_make_plan(spec, target, &plan, err);
+}
+
+static void gguf_rows_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_gguf_rows_spec good = {.k = 256, .w_type = PTXGEN_GGUF_Q6_K};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_gguf_rows_spec, member, number)
+    static const struct refusal rows[] = {
+        {{SET(k, 0)}, UNSUPPORTED, "gguf_rows: K = 0 is not within 1 and 16777216"},
+        {{SET(k, 16777216)}, ACCEPTED},
+        {{SET(k, 16777472)},
+         UNSUPPORTED,
+         "gguf_rows: K = 16777472 is not within 1 and 16777216"},
+        {{SET(k, 640)},
+         UNSUPPORTED,
+         "K = 640 is not a multiple of 256: a row of Q6_K is whole blocks"},
+        {{SET(k, 640), SET(w_type, PTXGEN_GGUF_MXFP4)}, ACCEPTED},
+        {{SET(k, 641), SET(w_type, PTXGEN_GGUF_BF16)}, ACCEPTED},
+        {{SET(w_type, 9)},
+         UNSUPPORTED,
+         "gguf_rows: w_type = 9 is the number of no type that this library decodes"},
+        {{SET(y_type, 2)}, ACCEPTED},
+        {{SET(y_type, 3)}, UNSUPPORTED, "gguf_rows: y_type = 3; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(y_type, 4)}, INVALID, "gguf_rows: y_type = 4; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(indexed, 1)}, ACCEPTED},
+        {{SET(indexed, 2)}, INVALID, "gguf_rows: indexed is 2, not 0 or 1"},
+        {{SET(reserved[0], 1)}, INVALID, "gguf_rows: reserved[0] is 1, not 0"},
+        {{SET(scale, 0xff7fffff)}, ACCEPTED},
+        {{SET(scale, 0x7f800000)}, INVALID, "gguf_rows: scale = inf is not finite"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_gguf_rows, &target);
+}
+
 /* ---- quantise ---- */
 
 static ptxgen_status plan_quantise(const void *spec, const void *target, ptxgen_error *err)
@@ -627,6 +669,7 @@ int main(void)
         cmocka_unit_test(w8a8_refuses_each_wrong_number),
         cmocka_unit_test(w8a8_refuses_each_wrong_number_of_e4m3_codes),
         cmocka_unit_test(quantise_refuses_each_wrong_number),
+        cmocka_unit_test(gguf_rows_refuses_each_wrong_number),
         cmocka_unit_test(quantise_refuses_targets_without_e4m3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <ptxgen/dense.h>
 #include <ptxgen/emulator.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -118,6 +119,8 @@ static const ptxgen_quantise_spec quantise_spec = {.k = 20000,
                                                    .asymmetric = 1,
                                                    .producer = PTXGEN_QUANTISE_RMSNORM,
                                                    .residual = 1};
+static const ptxgen_gguf_rows_spec gguf_rows_spec = {
+    .k = 4096, .scale = 2, .w_type = PTXGEN_GGUF_Q3_K, .y_type = PTXGEN_BF16, .indexed = 1};
 
 static const struct {
     const ptxgen_family *(*family)(void);
@@ -129,7 +132,8 @@ static const struct {
                 {ptxgen_sparse24_family, &sparse24_specs[0]},
                 {ptxgen_sparse24_family, &sparse24_specs[1]},
                 {ptxgen_rmsnorm_q4k_family, &rmsnorm_q4k_spec},
-                {ptxgen_quantise_family, &quantise_spec}};
+                {ptxgen_quantise_family, &quantise_spec},
+                {ptxgen_gguf_rows_family, &gguf_rows_spec}};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 struct emission {
@@ -326,7 +330,7 @@ static void problems_on_the_emulator_take_256_kilobytes(void **state)
     (void)state;
     static const struct harness *const harnesses[] = {
         &marlin_harness, &w8a8_harness, &dense_harness, &sparse24_harness, &rmsnorm_q4k_harness,
-        &quantise_harness};
+        &quantise_harness, &gguf_rows_harness};
     static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
     for (int d = 0; d < 2; d++) {
         struct device device = open_device(devices[d]);

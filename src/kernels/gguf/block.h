@@ -40,8 +40,8 @@ void gguf_unpack_iq4_nl(const uint8_t *bytes, struct gguf_block *block);
 void gguf_unpack_iq4_xs(const uint8_t *bytes, struct gguf_block *block);
 void gguf_unpack_mxfp4(const uint8_t *bytes, struct gguf_block *block);
 
-/** The doubled numbers of e2m1. */
-extern const int8_t gguf_e2m1[16];
+/** The doubled numbers of e2m1, and those of IQ4_NL and IQ4_XS. */
+extern const int8_t gguf_e2m1[16], gguf_iq4[16];
 /** Half of e8m0: 2^(e − 128), which is subnormal for the least two. */
 float gguf_half_power(uint8_t e);
 

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                      1,    13,   25,  38,  53,  69,  89,  113};
+const int8_t gguf_iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                             1,    13,   25,  38,  53,  69,  89,  113};
 const int8_t gguf_e2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 static unsigned load_u16(const uint8_t *at)
@@ -108,7 +108,7 @@ void gguf_unpack_iq4_nl(const uint8_t *bytes, struct gguf_block *block)
 {
     set_group(block, load_f16(bytes), 0);
     take_nibbles(bytes + 2, 16, block->code);
-    look_up(block->code, 32, iq4_values);
+    look_up(block->code, 32, gguf_iq4);
 }
 
 float gguf_half_power(uint8_t e)
@@ -216,5 +216,5 @@ void gguf_unpack_iq4_xs(const uint8_t *bytes, struct gguf_block *block)
         block->min[g] = 0;
         take_nibbles(bytes + 8 + 16 * g, 16, block->code + 32 * g);
     }
-    look_up(block->code, 256, iq4_values);
+    look_up(block->code, 256, gguf_iq4);
 }
