@@ -19,6 +19,11 @@
  *         fprintf(stderr, "%s\n", fault.message);   // kernel, line, CTA, thread, address, why
  *     }
  *
+ * A library may be built without the emulator (-Demulator=disabled). It has these functions too, and
+ * they refuse: ptxgen_driver_start on the table fails with PTXGEN_ERROR_DRIVER and the sentence "this
+ * libptxgen was built without its emulator", ptxgen_emulator_ordinal finds no device, and every
+ * context is one that is not emulated.
+ *
  * Devices: each emulated chip is a device of its own, and ordinal 0 is sm_90. The facts of a device
  * (number of SMs, shared memory, limits) are those of a product of its architecture, and tensor
  * cores round as published models of its architecture do.
