@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! GPU kernels for quantised inference, written as PTX at run time, with no CUDA toolkit: owned handles over
+//! libptxgen.
+//!
+//! A [`Device`] is a GPU, by its primary context, or an emulated chip; it dispatches kernels of any
+//! [`Family`] by the family's spec, and owns memory as [`Buffer`]s. [`Linear`] is a layer of a checkpoint.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), ptxgen::Error> {
+//! let device = ptxgen::Device::open("gpu")?;
+//! let files = ptxgen::Files::open("model.safetensors")?;
+//! let layer = ptxgen::Linear::from_layer(&device, &files, "model.layers.0.mlp.down_proj", "gptq")?;
+//! let x = device.upload(&vec![0u16; 8 * layer.k()])?; // f16
+//! let mut y = device.zeros(8 * layer.n() * 2)?;
+//! layer.forward(8, &x, &mut y, ptxgen::Stream::default())?;
+//! device.synchronize()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Handles may be sent to other threads and shared by them, as the C headers allow.
+pub use ptxgen_sys as sys;
+
+mod device;
+mod error;
+mod family;
+mod files;
+mod linear;
+
+pub use device::{Buffer, Device, Plain, Stream};
+pub use error::{Error, Result};
+pub use family::{Dense, Family, Kernel, Marlin, Quantise, RmsnormQ4k, Sparse24, W8a8};
+pub use files::{Files, Tensor};
+pub use linear::Linear;
