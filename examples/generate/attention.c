@@ -473,14 +473,8 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptx_module_status(module, err);
 }
 
-static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
-                               ptxgen_error *err)
+ptxgen_status attention_check(const struct attention_spec *s, ptxgen_error *err)
 {
-    struct attention_plan *p = plan;
-    memset(p, 0, sizeof *p);
-    memcpy(&p->spec, spec, sizeof p->spec);
-    p->target = *target;
-    const struct attention_spec *s = &p->spec;
     if (s->head_size != 64 && s->head_size != 128 && s->head_size != 256)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "attention: heads of %u elements; 64, 128 and 256 are supported",
@@ -489,15 +483,30 @@ static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, vo
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "attention: %u heads cannot share %u kv heads evenly", s->heads,
                            s->kv_heads);
-    p->heads = s->heads / s->kv_heads;
-    for (uint32_t blocks = 1; p->heads > MOST_HEADS; blocks++)
-        if (s->heads / s->kv_heads % (blocks + 1) == 0)
-            p->heads = s->heads / s->kv_heads / (blocks + 1);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    struct attention_plan *p = plan;
+    memset(p, 0, sizeof *p);
+    memcpy(&p->spec, spec, sizeof p->spec);
+    p->target = *target;
+    const struct attention_spec *s = &p->spec;
+    ptxgen_status status = attention_check(s, err);
+    if (status)
+        return status;
+    const uint32_t group_size = s->heads / s->kv_heads;
+    p->heads = group_size;
+    for (uint32_t blocks = 2; p->heads > MOST_HEADS; blocks++)
+        if (group_size % blocks == 0)
+            p->heads = group_size / blocks;
     p->unroll = p->heads > 4 || s->cache_type == PTXGEN_F32 ? MOST_UNROLL / 2 : MOST_UNROLL;
     return PTXGEN_OK;
 }
 
-static void describe(const void *spec, char *text, size_t size)
+void attention_describe(const void *spec, char *text, size_t size)
 {
     const struct attention_spec *s = spec;
     snprintf(text, size, "heads=%u kv_heads=%u head_size=%u window=%u scale=%a type=%u cache=%u",
@@ -513,7 +522,7 @@ const ptxgen_family *attention_family(void)
                                          .plan_bytes = sizeof(struct attention_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
-                                         .describe = describe};
+                                         .describe = attention_describe};
     return &family;
 }
 

@@ -40,6 +40,9 @@ struct attention_args {
 };
 
 const ptxgen_family *attention_family(void);
+/* What the kernels of this spec have in common: their rules, and the spec for people to read. */
+ptxgen_status attention_check(const struct attention_spec *spec, ptxgen_error *err);
+void attention_describe(const void *spec, char *text, size_t size);
 uint64_t attention_partials_bytes(const struct attention_spec *spec, uint64_t m, uint32_t splits);
 uint64_t attention_tickets_bytes(const struct attention_spec *spec, uint64_t m);
 /* As many splits as give every multiprocessor of the target two CTAs, for m tokens. */

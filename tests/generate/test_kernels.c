@@ -4,6 +4,7 @@
 
 #include "examples/generate/attention.h"
 #include "examples/generate/greedy.h"
+#include "examples/generate/prefill.h"
 #include "examples/generate/rope.h"
 
 #include <string.h>
@@ -170,41 +171,44 @@ static const struct attention_case attention_cases[] = {
 enum { TOKENS = 3, SLOTS = 2, CONTEXT = 400 };
 static const int32_t positions[TOKENS] = {0, 134, 399}, slots[TOKENS] = {0, 0, 1};
 
-/* Writes to the device's cache what the tokens may see, so that other reads are faults. */
-static void fill_cache(const struct bed *bed, struct random *r, const struct attention_spec *s,
-                       struct array *cache)
+static int first_seen(const struct attention_spec *s, int position)
 {
-    const size_t size = ptxgen_element_size((ptxgen_element)cache->type);
+    int window = (int)s->window;
+    return window && position + 1 > window ? position + 1 - window : 0;
+}
+
+/* Normal numbers, of which the device has those that tokens may see: other reads are faults. */
+static void fill_cache(struct random *r, struct array *cache)
+{
     for (size_t i = 0; i < cache->count; i++)
         ptxgen_element_store((ptxgen_element)cache->type, cache->host, i, random_normal(r));
-    for (int t = 0; t < TOKENS; t++)
-        for (uint32_t h = 0; h < s->kv_heads; h++) {
-            int count = positions[t] + 1, seen = (int)s->window;
-            int first = seen && count > seen ? count - seen : 0;
-            size_t row = ((size_t)slots[t] * s->kv_heads + h) * CONTEXT + (size_t)first;
-            size_t at = row * s->head_size * size;
-            assert_int_equal(bed->driver.memcpy_htod(cache->device + at, (char *)cache->host + at,
-                                                     (size_t)(count - first) * s->head_size * size),
-                             0);
-        }
+}
+
+static void show_cache(const struct bed *bed, const struct attention_spec *s,
+                       const struct array *cache, int slot, int first, int count)
+{
+    const size_t size = s->head_size * ptxgen_element_size((ptxgen_element)cache->type);
+    for (uint32_t h = 0; h < s->kv_heads; h++) {
+        size_t at = (((size_t)slot * s->kv_heads + h) * CONTEXT + (size_t)first) * size;
+        assert_int_equal(bed->driver.memcpy_htod(cache->device + at, (char *)cache->host + at,
+                                                 (size_t)count * size),
+                         0);
+    }
 }
 
 static void attention_reference(const struct attention_spec *s, const struct array *q,
-                                const struct array *keys, const struct array *values, uint32_t t,
-                                uint32_t h, double *y)
+                                const struct array *keys, const struct array *values, size_t row,
+                                uint32_t kv, int position, int slot, double *y)
 {
-    const uint32_t D = s->head_size, kv = h / (s->heads / s->kv_heads);
-    const size_t list = ((size_t)slots[t] * s->kv_heads + kv) * CONTEXT * D;
-    double weights = 0, scores[CONTEXT];
-    int first =
-        s->window && positions[t] + 1 > (int)s->window ? positions[t] + 1 - (int)s->window : 0;
+    const uint32_t D = s->head_size;
+    const size_t list = ((size_t)slot * s->kv_heads + kv) * CONTEXT * D;
+    double weights = 0;
     memset(y, 0, D * sizeof *y);
-    for (int p = first; p <= positions[t]; p++) {
-        scores[p] = 0;
+    for (int p = first_seen(s, position); p <= position; p++) {
+        double score = 0;
         for (uint32_t i = 0; i < D; i++)
-            scores[p] +=
-                array_at(q, (t * s->heads + h) * D + i) * array_at(keys, list + (size_t)p * D + i);
-        double weight = exp((double)s->scale * scores[p]);
+            score += array_at(q, row * D + i) * array_at(keys, list + (size_t)p * D + i);
+        double weight = exp((double)s->scale * score);
         weights += weight;
         for (uint32_t i = 0; i < D; i++)
             y[i] += weight * array_at(values, list + (size_t)p * D + i);
@@ -213,27 +217,67 @@ static void attention_reference(const struct attention_spec *s, const struct arr
         y[i] /= weights;
 }
 
+struct attention_data {
+    struct array q, keys, values, y;
+};
+
+static struct attention_data make_data(const struct bed *bed, const struct attention_spec *s,
+                                       size_t tokens)
+{
+    const size_t outputs = tokens * s->heads * s->head_size;
+    const size_t cache = (size_t)SLOTS * s->kv_heads * CONTEXT * s->head_size;
+    struct random r = {s->head_size + s->heads};
+    struct attention_data d = {.q = array_random(bed, &r, PTXGEN_F32, outputs, 2),
+                               .keys = array_unwritten(bed, s->cache_type, cache),
+                               .values = array_unwritten(bed, s->cache_type, cache),
+                               .y = array_unwritten(bed, s->type, outputs)};
+    fill_cache(&r, &d.keys);
+    fill_cache(&r, &d.values);
+    return d;
+}
+
+static void free_data(struct attention_data *d)
+{
+    array_free(&d->q);
+    array_free(&d->keys);
+    array_free(&d->values);
+    array_free(&d->y);
+}
+
+/* All heads of token `t`. */
+static void check_token(const struct attention_spec *s, const struct attention_data *d, size_t t,
+                        int position, int slot, double tolerance)
+{
+    double right[256];
+    for (uint32_t h = 0; h < s->heads; h++) {
+        size_t row = t * s->heads + h;
+        attention_reference(s, &d->q, &d->keys, &d->values, row, h / (s->heads / s->kv_heads),
+                            position, slot, right);
+        for (size_t i = 0; i < s->head_size; i++)
+            assert_near(array_at(&d->y, row * s->head_size + i), right[i],
+                        tolerance + fabs(right[i]) * rounding_of(s->type), "y",
+                        row * s->head_size + i);
+    }
+}
+
 static void attends(struct bed *bed, const struct attention_case *c)
 {
     const struct attention_spec *s = &c->spec;
-    const size_t D = s->head_size, outputs = TOKENS * s->heads * D;
-    const size_t cache = (size_t)SLOTS * s->kv_heads * CONTEXT * D;
-    struct random r = {D + s->heads};
-    struct array q = array_random(bed, &r, PTXGEN_F32, outputs, 2);
-    struct array keys = array_unwritten(bed, s->cache_type, cache);
-    struct array values = array_unwritten(bed, s->cache_type, cache);
-    struct array y = array_unwritten(bed, s->type, outputs);
-    fill_cache(bed, &r, s, &keys);
-    fill_cache(bed, &r, s, &values);
+    struct attention_data d = make_data(bed, s, TOKENS);
+    for (int t = 0; t < TOKENS; t++) {
+        int first = first_seen(s, positions[t]), count = positions[t] + 1 - first;
+        show_cache(bed, s, &d.keys, slots[t], first, count);
+        show_cache(bed, s, &d.values, slots[t], first, count);
+    }
     size_t tickets = (size_t)attention_tickets_bytes(s, TOKENS);
     struct attention_args args = {
         .m = TOKENS,
-        .q = q.device,
-        .keys = keys.device,
-        .values = values.device,
+        .q = d.q.device,
+        .keys = d.keys.device,
+        .values = d.values.device,
         .positions = bed_upload(bed, positions, sizeof positions),
         .slots = bed_upload(bed, slots, sizeof slots),
-        .y = y.device,
+        .y = d.y.device,
         .partials = bed_alloc(bed, (size_t)attention_partials_bytes(s, TOKENS, c->splits)),
         .tickets = bed_alloc(bed, tickets),
         .context = CONTEXT,
@@ -245,21 +289,10 @@ static void attends(struct bed *bed, const struct attention_case *c)
         assert_ok(attention_launch(loaded, &args, NULL, &err), &err);
         bed_synchronise(bed);
     }
-    array_fetch(bed, &y, 0, outputs);
-    for (uint32_t t = 0; t < TOKENS; t++)
-        for (uint32_t h = 0; h < s->heads; h++) {
-            double right[256];
-            attention_reference(s, &q, &keys, &values, t, h, right);
-            for (size_t i = 0; i < D; i++) {
-                size_t at = (t * s->heads + h) * D + i;
-                assert_near(array_at(&y, at), right[i],
-                            1e-5 + fabs(right[i]) * rounding_of(s->type), "y", at);
-            }
-        }
-    array_free(&q);
-    array_free(&keys);
-    array_free(&values);
-    array_free(&y);
+    array_fetch(bed, &d.y, 0, d.y.count);
+    for (size_t t = 0; t < TOKENS; t++)
+        check_token(s, &d, t, positions[t], slots[t], 1e-5);
+    free_data(&d);
 }
 
 static void attention_is_the_formula(void **state)
@@ -269,6 +302,52 @@ static void attention_is_the_formula(void **state)
         struct bed bed;
         bed_open(&bed, devices[i % 2]);
         attends(&bed, &attention_cases[i]);
+        bed_close(&bed);
+    }
+}
+
+/* ---- prefill ---- */
+
+/* Heads, kv heads, size, window, scale, types of y and of the cache. */
+static const struct attention_spec prefill_cases[] = {
+    {4, 2, 64, 0, 0.125f, PTXGEN_F16, PTXGEN_F16, {0}},
+    {2, 2, 128, 50, 0.09f, PTXGEN_BF16, PTXGEN_BF16, {0}},
+    {2, 1, 256, 33, 0.0625f, PTXGEN_F32, PTXGEN_F16, {0}},
+};
+
+/* Two blocks of tokens, the second of which is not full, after some that were there. */
+static void prefills(struct bed *bed, const struct attention_spec *s)
+{
+    enum { START = 41, PREFILLED = 70, SLOT = 1 };
+    const int32_t start = START, slot = SLOT;
+    struct attention_data d = make_data(bed, s, PREFILLED);
+    int first = first_seen(s, START), count = START + PREFILLED - first;
+    show_cache(bed, s, &d.keys, SLOT, first, count);
+    show_cache(bed, s, &d.values, SLOT, first, count);
+    struct attention_args args = {.m = PREFILLED,
+                                  .q = d.q.device,
+                                  .keys = d.keys.device,
+                                  .values = d.values.device,
+                                  .positions = bed_upload(bed, &start, sizeof start),
+                                  .slots = bed_upload(bed, &slot, sizeof slot),
+                                  .y = d.y.device,
+                                  .context = CONTEXT};
+    ptxgen_error err;
+    assert_ok(prefill_launch(bed_load(bed, prefill_family(), s), &args, NULL, &err), &err);
+    bed_synchronise(bed);
+    array_fetch(bed, &d.y, 0, d.y.count);
+    for (size_t t = 0; t < PREFILLED; t++)
+        check_token(s, &d, t, START + (int)t, SLOT, 6 * rounding_of(s->cache_type));
+    free_data(&d);
+}
+
+static void prefill_is_the_formula(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof prefill_cases / sizeof *prefill_cases; i++) {
+        struct bed bed;
+        bed_open(&bed, devices[i % 2]);
+        prefills(&bed, &prefill_cases[i]);
         bed_close(&bed);
     }
 }
@@ -327,6 +406,8 @@ static void other_sizes_are_refused(void **state)
     const struct rope_spec rope = {.heads = 1, .kv_heads = 1, .head_size = 96};
     const struct attention_spec attention = {.heads = 1, .kv_heads = 1, .head_size = 96};
     const struct attention_spec uneven = {.heads = 3, .kv_heads = 2, .head_size = 64};
+    const struct attention_spec wide = {
+        .heads = 1, .kv_heads = 1, .head_size = 64, .cache_type = PTXGEN_F32};
     const struct greedy_spec few = {3};
     ptxgen_loaded *loaded;
     ptxgen_error err;
@@ -342,15 +423,17 @@ static void other_sizes_are_refused(void **state)
     assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &uneven, &loaded, &err),
                    &err, PTXGEN_ERROR_UNSUPPORTED,
                    "attention: 3 heads cannot share 2 kv heads evenly");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, prefill_family(), &wide, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "prefill: the cache is f32; f16 and bf16 are supported");
     bed_close(&bed);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rope_is_the_formula),
-        cmocka_unit_test(attention_is_the_formula),
-        cmocka_unit_test(greedy_takes_the_first_largest),
+        cmocka_unit_test(rope_is_the_formula),     cmocka_unit_test(attention_is_the_formula),
+        cmocka_unit_test(prefill_is_the_formula),  cmocka_unit_test(greedy_takes_the_first_largest),
         cmocka_unit_test(other_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
