@@ -76,7 +76,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family gguf_rows = {
-    .table = {FAMILY_TABLE(gguf_rows), .plan_version = 1, .describe = describe,
+    .table = {FAMILY_TABLE(gguf_rows), .plan_version = 2, .describe = describe,
               .revision = library_revision},
     .plan_target = offsetof(ptxgen_gguf_rows_plan, target),
     .plan_n = offsetof(ptxgen_gguf_rows_plan, spec.k), /* which is not 0 */

@@ -251,7 +251,7 @@ static void a_matrix_of_no_rows_and_rows_far_behind_it_are_nans(void **state)
 
 static void a_warp_decodes_one_part_after_the_other(void **state)
 {
-    enum { K = 4096, M = 90 };
+    enum { K = 4096, M = 300 };
     struct device device = open_device("cpu:sm_90");
     const ptxgen_gguf_rows_spec spec = {.k = K, .w_type = PTXGEN_GGUF_Q6_K, .y_type = PTXGEN_BF16};
     struct launch l = open_launch(&device, &spec, 1);

@@ -143,6 +143,28 @@ static void store_element(const struct emitter *e, ptx_u64 at, const ptx_u32 *wo
     ptx_st_global_u16(k, at, 2 * (int)i, halves[i % 2]);
 }
 
+/*
+ * Stores the eight f32 of each lane so that two lanes write 32 bytes, a sector of the L2, at once:
+ * first those of the even lane, then those of the odd one.
+ */
+static void store_sectors(const struct emitter *e, ptx_u64 at, const ptx_u32 *words)
+{
+    ptx_kernel *k = e->k;
+    ptx_u32 parity = ptx_and_b32(k, e->lane, U32(1));
+    ptx_pred odd = ptx_setp_ne_u32(k, parity, U32(0));
+    ptx_u32 first[4], second[4];
+    for (int i = 0; i < 4; i++) {
+        ptx_u32 given = ptx_selp_u32(k, words[i], words[4 + i], odd);
+        ptx_u32 other = ptx_shfl_sync_bfly_u32(k, given, U32(1), U32(31), ALL_LANES);
+        first[i] = ptx_selp_u32(k, other, words[i], odd);
+        second[i] = ptx_selp_u32(k, words[4 + i], other, odd);
+    }
+    ptx_u64 back = ptx_mul_wide_u32(k, parity, U32(16));
+    ptx_u64 from = ptx_sub_u64(k, at, back);
+    ptx_st_global_v4_u32(k, from, 0, first);
+    ptx_st_global_v4_u32(k, from, 32, second);
+}
+
 /* Stores eight elements, of which the row has `left`: at least one. */
 static void store_chunk(const struct emitter *e, ptx_u64 at, ptx_u32 left, const ptx_f32 *weights)
 {
@@ -156,9 +178,13 @@ static void store_chunk(const struct emitter *e, ptx_u64 at, ptx_u32 left, const
     ptx_pred whole = e->whole_stores;
     if (e->spec->k % GGUF_ROWS_CHUNK)
         whole = ptx_setp_bool_ge_u32(k, left, U32(GGUF_ROWS_CHUNK), whole);
+    const bool has_all_lanes = e->spec->k % GGUF_ROWS_STRIP == 0;
     ptx_if_else(k, whole) {
-        for (uint32_t i = 0; i < count; i += 4)
-            ptx_st_global_v4_u32(k, at, 4 * (int)i, words + i);
+        if (count > 4 && has_all_lanes)
+            store_sectors(e, at, words);
+        else
+            for (uint32_t i = 0; i < count; i += 4)
+                ptx_st_global_v4_u32(k, at, 4 * (int)i, words + i);
     } else {
         for (uint32_t i = 0; i < GGUF_ROWS_CHUNK; i++)
             ptx_if(k, ptx_setp_gt_u32(k, left, U32(i)))

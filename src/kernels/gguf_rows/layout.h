@@ -22,7 +22,7 @@ enum gguf_rows_param {
 enum {
     GGUF_ROWS_WARPS = 8, /* of a CTA */
     GGUF_ROWS_THREADS = 32 * GGUF_ROWS_WARPS,
-    GGUF_ROWS_CTAS = 8,       /* on a multiprocessor, in launches that have more parts than warps */
+    GGUF_ROWS_CTAS = 64,      /* for each multiprocessor at most; those that end make room */
     GGUF_ROWS_CHUNK = 8,      /* weights that a lane decodes at once */
     GGUF_ROWS_STRIP = 256,    /* those of a warp */
     GGUF_ROWS_COPY = 16,      /* bytes that a lane reads at once */

@@ -113,8 +113,8 @@ ptxgen_status ptxgen_gguf_rows_ctas(const ptxgen_gguf_rows_plan *plan, uint64_t 
     if (m > gguf_rows_most_m(plan))
         return gguf_rows_refuse_m(plan, m, err);
     uint32_t needed = ((uint32_t)m * plan->parts + GGUF_ROWS_WARPS - 1) / GGUF_ROWS_WARPS;
-    uint32_t resident = plan->target.multiprocessors * GGUF_ROWS_CTAS;
-    *ctas = needed < resident ? needed : resident;
+    uint32_t most = plan->target.multiprocessors * GGUF_ROWS_CTAS;
+    *ctas = needed < most ? needed : most;
     return PTXGEN_OK;
 }
 
