@@ -119,6 +119,13 @@ static const struct shape cpu_shapes[] = {
                                .x_type = PTXGEN_F16,
                                .y_type = PTXGEN_F16,
                                .codes = PTXGEN_W8A8_E4M3}},
+    {&w8a8_harness, 70,
+     &(const ptxgen_w8a8_spec){.k = 1040,
+                               .n = 96,
+                               .x_type = PTXGEN_F16,
+                               .y_type = PTXGEN_F16,
+                               .codes = PTXGEN_W8A8_E4M3,
+                               .group = PTXGEN_W8A8_GROUP}},
 };
 
 /* What is replayed. */

@@ -49,6 +49,19 @@
  *   - A weight that is NaN makes its feature's outputs NaN.
  *   - x and y are f32, f16 or bf16; K is at most 131,072.
  *
+ * With a group of 128, scales are of parts of K, as DeepSeek's checkpoints have them, and sums are
+ * scaled while they are added. b is ⌊k / 128⌋, and G = ⌈K / 128⌉; the last part may be shorter.
+ *
+ *     q[m,k]   = x[m,k] / sx[m,b]             sx[m,b] = max|x[m,k]| / 448 of those k
+ *     acc[m,n] = Σ_b (Σ_k q[m,k] · w[n,k]) · (sx[m,b] · sw[⌊n / 128⌋, b])
+ *     v[m,n]   = acc[m,n]  (+ bias[n])
+ *
+ *   - Codes are e4m3; x's scales are dynamic, or x is the caller's codes with scales [M, G].
+ *   - sw is [⌈N / 128⌉, G] and finite; with SwiGLU those of gate, then as many of up.
+ *   - The sum of a part is as above, the product of both scales is rounded to f32, and acc is added
+ *     up by fma in f32.
+ *   - A part with a NaN or an infinity in x has codes 0 and the scale NaN.
+ *
  * With SwiGLU w has 2·N rows, in blocks of 16: eight of gate, then the same eight of up. w_scale,
  * w_sum and bias have 2·N elements in the same order. ptxgen_w8a8_pair brings rows into this order.
  * N is a multiple of 8.
@@ -63,13 +76,13 @@
  * tiles that several CTAs divide or for copies, zero it once: launches leave 0 what has to be 0,
  * as long as none uses that memory but those of such kernels.
  *
- * Otherwise, with few tokens (one, or up to 8 whose rows of x take 16 KB together) the layer is one
- * kernel: each CTA quantises the tokens for itself while its first weights arrive. With more tokens
- * it is two kernels: one quantises x into the workspace, and the other multiplies; from sm_90 on
- * the second copies its first weights meanwhile. Where w has to be copied, another kernel does that
- * before both. ptxgen_w8a8_explain says which kernels a launch has. The caller allocates the
- * workspace, whose contents then do not matter; launches that may run at the same time need a
- * workspace each.
+ * Otherwise, without groups, with few tokens (one, or up to 8 whose rows of x take 16 KB together)
+ * the layer is one kernel: each CTA quantises the tokens for itself while its first weights arrive.
+ * With more tokens it is two kernels: one quantises x into the workspace, and the other multiplies;
+ * from sm_90 on the second copies its first weights meanwhile. Where w has to be copied, another
+ * kernel does that before both. ptxgen_w8a8_explain says which kernels a launch has. The caller
+ * allocates the workspace, whose contents then do not matter; launches that may run at the same
+ * time need a workspace each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;
@@ -116,6 +129,9 @@ typedef enum ptxgen_w8a8_codes {
     PTXGEN_W8A8_E4M3 = 1 /**< sign, 4 bits of exponent, 3 of mantissa; 0x7F and 0xFF are NaN */
 } ptxgen_w8a8_codes;
 
+/** How many of K, and of w's features, share a scale where not all of a row do. */
+enum { PTXGEN_W8A8_GROUP = 128 };
+
 /** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_w8a8_spec {
     uint32_t k, n;
@@ -131,7 +147,8 @@ typedef struct ptxgen_w8a8_spec {
     uint8_t epilogue;       /**< ptxgen_epilogue; with SwiGLU n is of gate and of up each */
     uint8_t activation;     /**< ptxgen_activation; none with SwiGLU, which has its own */
     uint8_t residual;       /**< 1: a residual of y's type is added to y */
-    uint8_t reserved[3];    /**< 0 */
+    uint8_t group;          /**< 0, or with e4m3 128: scales of groups of K and of blocks of w */
+    uint8_t reserved[2];    /**< 0 */
 } ptxgen_w8a8_spec;
 
 /** The work type of a spec: PTXGEN_F64 or PTXGEN_F32. */
@@ -170,7 +187,8 @@ typedef struct ptxgen_w8a8_plan {
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
  * above 2³¹ − 1, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes
- * with f64, zero points or a range, a function, SwiGLU, a residual or the caller's codes with f64,
+ * with f64, zero points or a range, a group other than 128, with s8 codes, or with given scales of
+ * x that is not codes, a function, SwiGLU, a residual or the caller's codes with f64,
  * and SwiGLU with an N that is no multiple of 8; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89
  * or PTX 8.4; with PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, a min_m above max_m, or a
  * function with SwiGLU.
@@ -267,9 +285,9 @@ typedef struct ptxgen_w8a8_operands {
     uint64_t m;
     const void *x;         /**< [m, k] of x's type, or codes, rows x_stride elements apart (0: k) */
     const int8_t *w;       /**< codes [n, k], s8 or the bytes of e4m3, rows w_stride apart */
-    const void *w_scale;   /**< work type [n] */
+    const void *w_scale;   /**< work type [n]; with a group [⌈n / 128⌉, ⌈k / 128⌉] */
     const void *bias;      /**< work type [n]; or NULL where the spec has none */
-    const void *x_scale;   /**< TENSOR: [1], TOKEN and QUANTISED: [m], of the work type */
+    const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], QUANTISED: [m] or [m, G] */
     const int32_t *x_zero; /**< asymmetric: as many, from q_min to q_max */
     uint64_t x_stride;
     const void *residual; /**< [m, n] of y's type, rows residual_stride elements apart (0: n) */
@@ -281,10 +299,12 @@ typedef struct ptxgen_w8a8_token {
     double scale; /**< NaN for a token whose outputs are NaN; a value of the work type */
     int32_t zero;
     uint64_t m; /**< its number */
+    float *scales; /**< with a group: the caller's room for the scales of the token's groups */
 } ptxgen_w8a8_token;
 
 /**
- * Quantises token `m`: computes its k codes, its scale and its zero point. Refuses a given scale
+ * Quantises token `m`: computes its k codes, its scale and its zero point; with a group the scales
+ * of its groups, and `scale` is NaN where one of these is, else 1. Refuses a given scale
  * that is not positive and finite, and a given zero point below q_min or above q_max, with its
  * index and value. A launch, whose scales are on the device, does not check them.
  */
@@ -334,10 +354,10 @@ typedef struct ptxgen_w8a8_args {
     uint64_t m;                  /**< tokens: 0 launches nothing, fewer than 2³¹ */
     uint64_t x;                  /**< [m, k], row stride x_stride ≥ k */
     uint64_t w;                  /**< codes [n, k], row stride of the spec */
-    uint64_t w_scale;            /**< [n] of the work type */
+    uint64_t w_scale;            /**< [n] of the work type; with a group see the rules */
     uint64_t w_sum;              /**< asymmetric: s32 [n], sums of w's rows */
     uint64_t bias;               /**< [n] of the work type */
-    uint64_t x_scale;            /**< TENSOR: [1], TOKEN and QUANTISED: [m], of the work type */
+    uint64_t x_scale;            /**< TENSOR: [1], TOKEN: [m], QUANTISED: [m] or [m, G] */
     uint64_t x_zero;             /**< asymmetric: s32, as many */
     uint64_t y;                  /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, y_stride; /**< below 2³²; 0 means k and n */

@@ -21,10 +21,10 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
         snprintf(codes, sizeof codes, " codes=e4m3");
     else if (s->q_max && (s->q_min != -127 || s->q_max != 127))
         snprintf(codes, sizeof codes, " codes=%d..%d", s->q_min, s->q_max);
-    snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s%s%s%s%s", s->k, s->n,
+    snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s%s%s%s%s%s", s->k, s->n,
              (unsigned long long)m, element_type_names[s->x_type], element_type_names[s->y_type],
-             scale_names[s->scales], s->asymmetric ? " asymmetric" : "", codes,
-             s->epilogue ? " swiglu" : "", s->activation ? " " : "",
+             scale_names[s->scales], s->group ? " groups" : "", s->asymmetric ? " asymmetric" : "",
+             codes, s->epilogue ? " swiglu" : "", s->activation ? " " : "",
              s->activation ? activation_kind_names[s->activation] : "", s->bias ? " bias" : "",
              s->residual ? " residual" : "");
 }
@@ -33,6 +33,17 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static uint32_t weight_rows(const ptxgen_w8a8_spec *s)
 {
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 2 * s->n : s->n;
+}
+
+/* Scales of a token, and of a row of w or of a block of its features. */
+static uint32_t groups_of(const ptxgen_w8a8_spec *s)
+{
+    return s->group ? (s->k + s->group - 1) / s->group : 1;
+}
+static uint64_t scale_rows(const ptxgen_w8a8_spec *s)
+{
+    uint64_t blocks = s->group ? ((uint64_t)s->n + s->group - 1) / s->group : s->n;
+    return s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 2 * blocks : blocks;
 }
 
 static struct product product(const void *spec)
@@ -58,12 +69,12 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
                                    .deviation = codes ? 0 : 1, .outliers = true),
         [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, rows, s->k, ELEMENT_BYTES,
                               ARG_AND_SIZE(w), .pitch = s->w_stride),
-        [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, rows, work, .mean = 0.01,
-                                        .deviation = 0.004, .positive = true),
+        [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, scale_rows(s) * groups_of(s), work,
+                                        .mean = 0.01, .deviation = 0.004, .positive = true),
         [W8A8_AT_W_SUM] = OPERAND_ROW(w_sum, INPUT, s->asymmetric, rows, ELEMENT_S32),
         [W8A8_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, rows, work, .deviation = 2),
-        [W8A8_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, s->scales, given, work, .mean = 0.03,
-                                        .deviation = 0.01, .positive = true),
+        [W8A8_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, s->scales, given * groups_of(s), work,
+                                        .mean = 0.03, .deviation = 0.01, .positive = true),
         [W8A8_AT_X_ZERO] =
             OPERAND_ROW(x_zero, INPUT, s->scales && s->asymmetric, given, ELEMENT_S32),
         [W8A8_AT_RESIDUAL] =
@@ -116,7 +127,8 @@ static void fill_codes(struct problem *p, struct random *r)
         x->host[i] = (unsigned char)random_code(r, s);
     clear_nans(s, x->host, p->m, p->strides[W8A8_AT_X]);
     if (p->m && random_below(r, 4) == 0)
-        typed_store(PTXGEN_F32, scales->host, random_below(r, (uint32_t)p->m), NAN);
+        typed_store(PTXGEN_F32, scales->host,
+                    random_below(r, (uint32_t)p->m) * (uint64_t)groups_of(s), NAN);
 }
 
 /*
@@ -181,9 +193,12 @@ static ptxgen_status compute(const struct problem *p, const struct block *b, uin
         .residual_stride = p->strides[W8A8_AT_RESIDUAL],
         .m = p->m,
     };
-    int8_t *codes = malloc(s->k);
-    if (!codes)
+    const size_t scale_bytes = groups_of(s) * sizeof(float); /* which stand before the codes */
+    float *scales = malloc(scale_bytes + s->k);
+    if (!scales)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for tokens' codes");
+    int8_t *codes = (int8_t *)scales + scale_bytes;
+    token->at.scales = scales;
     ptxgen_status status = ptxgen_w8a8_reference_codes(s, &operands, row, codes, &token->at, err);
     if (status == PTXGEN_OK && !ptxgen_w8a8_is_exact(s))
         status =
@@ -192,7 +207,7 @@ static ptxgen_status compute(const struct problem *p, const struct block *b, uin
     else if (status == PTXGEN_OK)
         status = ptxgen_w8a8_reference(s, &operands, codes, &token->at, b->column, b->columns,
                                        token->y, token->sums, err);
-    free(codes);
+    free(scales);
     return status;
 }
 
@@ -302,6 +317,8 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
         s->q_min = s->q_max = s->asymmetric = 0;
         s->x_type = s->x_type == PTXGEN_F64 ? PTXGEN_F16 : s->x_type;
         s->y_type = s->y_type == PTXGEN_F64 ? PTXGEN_F16 : s->y_type;
+        if (s->scales == PTXGEN_W8A8_DYNAMIC || s->scales == PTXGEN_W8A8_QUANTISED)
+            s->group = random_below(r, 2) ? PTXGEN_W8A8_GROUP : 0;
     }
     uint64_t products = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * weight_rows(s));
     uint32_t m = random_launch_rows(r, small, products);

@@ -17,13 +17,13 @@ static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const scales[] = {"dynamic", "tensor", "token", "quantised"};
     const ptxgen_w8a8_spec *s = spec;
-    snprintf(text, size,
-             "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s%s%s%s", s->k,
-             s->n, s->w_stride, s->min_m, s->max_m, s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "",
-             s->q_min, s->q_max, family_element(s->x_type), family_element(s->y_type),
-             s->scales < 4 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
-             w8a8_gated(s) ? " swiglu" : "", family_activation(s->activation),
-             s->bias ? " bias" : "", s->residual ? " residual" : "");
+    snprintf(
+        text, size, "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s%s%s%s%s",
+        s->k, s->n, s->w_stride, s->min_m, s->max_m, s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "",
+        s->q_min, s->q_max, family_element(s->x_type), family_element(s->y_type),
+        s->scales < 4 ? scales[s->scales] : "?", s->group ? " groups" : "",
+        s->asymmetric ? " asymmetric" : "", w8a8_gated(s) ? " swiglu" : "",
+        family_activation(s->activation), s->bias ? " bias" : "", s->residual ? " residual" : "");
 }
 
 static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,
@@ -38,12 +38,13 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
     uint64_t n = w8a8_rows(s), w = s->k ? (n - 1) * w8a8_w_stride(s) + s->k : 0;
-    uint64_t scales = s->scales == PTXGEN_W8A8_TENSOR ? 1 : a->m;
+    uint64_t scales = s->scales == PTXGEN_W8A8_TENSOR ? 1 : a->m * w8a8_token_scales(s);
+    uint64_t w_scales = w8a8_weight_scales(s);
     (void)err;
     *to = (struct family_arrays){9,
                                  {OPERAND_ROWS(a, x, true, INPUT, x, s->k, a->m),
                                   OPERAND_BYTES(a, w, true, INPUT, p->copy_bytes, w),
-                                  OPERAND_BYTES(a, w_scale, true, INPUT, work, n * work),
+                                  OPERAND_BYTES(a, w_scale, true, INPUT, work, w_scales * work),
                                   OPERAND_BYTES(a, w_sum, s->asymmetric, INPUT, SUM, n * SUM),
                                   OPERAND_BYTES(a, bias, s->bias, INPUT, work, n * work),
                                   OPERAND_BYTES(a, x_scale, given, INPUT, work, scales * work),

@@ -6,7 +6,7 @@
 #include "src/kernels/w8a8/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
-enum { CHIPS = 3, KINDS = 3 };
+enum { CHIPS = 3, KINDS = 4 /* s8, asymmetric, e4m3, and with scales of groups */ };
 
 /* Of the last, some are drawn, with a tile that the plan of a wide problem has. */
 static const struct axes grids[GRIDS] = {
@@ -20,7 +20,7 @@ static const struct axes grids[GRIDS] = {
 
 static size_t problems_of(enum grid grid)
 {
-    enum { DRAWN = 100000 };
+    enum { DRAWN = 300000 };
     return grid == PRESCRIBED ? DRAWN : count_of(&grids[grid]) * CHIPS * KINDS;
 }
 
@@ -30,7 +30,8 @@ static struct point point_at(enum grid grid, size_t number)
     ptxgen_w8a8_spec *s = (void *)p.spec;
     size_t kind = take_digit(&number, KINDS);
     s->asymmetric = s->bias = kind == 1;
-    s->codes = kind == 2 ? PTXGEN_W8A8_E4M3 : PTXGEN_W8A8_S8;
+    s->codes = kind >= 2 ? PTXGEN_W8A8_E4M3 : PTXGEN_W8A8_S8;
+    s->group = kind == 3 ? PTXGEN_W8A8_GROUP : 0;
     s->x_type = s->asymmetric ? PTXGEN_F32 : PTXGEN_F16;
     s->y_type = PTXGEN_BF16;
     take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->k, &s->n, &p.m});
@@ -74,13 +75,17 @@ static bool name_classes(const struct point *p, const void *of, struct class_nam
              v->wk, v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
              plan->spec.asymmetric ? "asymmetric"
+             : plan->spec.group    ? "groups"
              : plan->spec.codes    ? "e4m3"
                                    : "symmetric",
              w8a8_copy_bytes(plan, v), w8a8_rotates(plan, v) ? ", rotated" : "");
     snprintf(names->of[1], NAME, "%s, %s", tile, dealing_of(&s.tiles, stages));
     snprintf(names->of[2], NAME, "%s, %s tiles, %s", tile, s.tiles.divides ? "divided" : "whole",
              stages_of_cta(&s.tiles, stages) > v->stages ? "ring wraps" : "ring suffices");
-    snprintf(names->of[3], NAME, "%s%s%s%s, %s tiles%s%s", plan->spec.codes ? "e4m3, " : "",
+    snprintf(names->of[3], NAME, "%s%s%s%s, %s tiles%s%s",
+             plan->spec.group   ? "groups, "
+             : plan->spec.codes ? "e4m3, "
+                                : "",
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", v->fused ? ", fused" : "",
              v->kind == PTXGEN_WGMMA ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
              w8a8_aligns(plan, v) ? ", aligned first" : "",
@@ -113,6 +118,7 @@ static void every_class_of_w8a8_is_right(void **state)
         "aligned first",
         "fetched ahead",
         "e4m3",
+        "groups",
         NULL};
     const struct class_family family = {
         .harness = &w8a8_harness,

@@ -257,6 +257,67 @@ static void layers_of_e4m3_compare_with_the_output_of_the_file(void **state)
     assert_refuses(2, "l.weight[2, 5] is a NaN", E4M3);
 }
 
+/* ---- e4m3 with scales of blocks of 128 by 128, of which the last are shorter ---- */
+
+enum { BLOCK_K = 260, BLOCK_N = 136, BLOCKS_K = 3, BLOCKS_N = 2 };
+static uint8_t block_weight[BLOCK_N][BLOCK_K];
+static float block_x[ROWS][BLOCK_K], block_scale[BLOCKS_N][BLOCKS_K], block_y[ROWS][BLOCK_N];
+static uint16_t block_scale16[BLOCKS_N][BLOCKS_K];
+
+/* Each group of x has 448 in it, so that its own scale is 1, and scales of w are powers of two. */
+static void describe_block_layer(const char *scale_name, ptxgen_dtype scale_type)
+{
+    for (int i = 0; i < BLOCKS_N; i++)
+        for (int b = 0; b < BLOCKS_K; b++) {
+            block_scale[i][b] = (float)(1 << (i * BLOCKS_K + b));
+            block_scale16[i][b] = (uint16_t)(0x3F80 + 0x80 * (i * BLOCKS_K + b));
+        }
+    memset(block_y, 0, sizeof block_y);
+    for (int n = 0; n < BLOCK_N; n++)
+        for (int k = 0; k < BLOCK_K; k++) {
+            int number = (k * 5 + n * 3) % 7 - 3;
+            block_weight[n][k] = e4m3_of(number);
+            for (int m = 0; m < ROWS; m++) {
+                block_x[m][k] = (float)(k % 128 == m ? 448 : (k + 2 * m) % 5 - 2);
+                block_y[m][n] += block_x[m][k] * (float)number * block_scale[n / 128][k / 128];
+            }
+        }
+    bool bf16 = scale_type == PTXGEN_DTYPE_BF16;
+    file.count = 0;
+    add("l.weight", PTXGEN_DTYPE_F8_E4M3, BLOCK_N, BLOCK_K, block_weight);
+    add(scale_name, scale_type, BLOCKS_N, BLOCKS_K, bf16 ? block_scale16 : (void *)block_scale);
+    add("x", PTXGEN_DTYPE_F32, ROWS, BLOCK_K, block_x);
+    add("y", PTXGEN_DTYPE_F32, ROWS, BLOCK_N, block_y);
+    write_file();
+}
+
+/* As DeepSeek's checkpoints have them, and compressed-tensors by the name of other scales. */
+static void layers_with_scales_of_blocks_compare_with_the_output_of_the_file(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"l.weight_scale_inv", "l.weight_scale"};
+    for (int i = 0; i < 4; i++) {
+        describe_block_layer(names[i % 2], i / 2 ? PTXGEN_DTYPE_BF16 : PTXGEN_DTYPE_F32);
+        succeeds_saying("the file's expected output: largest error 0,", E4M3, "--input", "x",
+                        "--expect", "y", "--dtype", "f32");
+        succeeds_saying("dynamic groups codes=e4m3", E4M3, "--m", "3");
+    }
+    file.items[1].shape[0] = BLOCKS_K;
+    file.items[1].shape[1] = BLOCKS_N;
+    file.items[1].name = "l.weight_scale_inv";
+    write_file();
+    assert_refuses(2,
+                   "l.weight_scale_inv is [3, 2]; expected [2, 3], a scale for each 128 by 128 of "
+                   "l.weight\n",
+                   E4M3);
+    file.items[0].dtype = PTXGEN_DTYPE_I8;
+    write_file();
+    assert_refuses(2,
+                   "l.weight has scales of blocks, l.weight_scale_inv, but is I8; such weights are "
+                   "F8_E4M3\n",
+                   E4M3);
+}
+
 static void scales_that_are_none_are_refused_by_name_and_value(void **state)
 {
     (void)state;
@@ -337,7 +398,7 @@ static void options_that_the_file_does_not_bear_out_are_refused(void **state)
     assert_refuses(4, "has no tensor \"l.bias\"", W8A8, "--bias");
     assert_refuses(4, "has no tensor \"l.bias\"", SPARSE24, "--bias");
     assert_refuses(4, "has no tensor \"l.input_zero_point\"", W8A8, "--asymmetric");
-    assert_refuses(2, "--scales come from the tensors", W8A8, "--scales", "token");
+    assert_refuses(2, "--scales and --groups come from the tensors", W8A8, "--scales", "token");
     assert_refuses(2, "--dtype come from the tensors", SPARSE24, "--dtype", "f16");
     assert_refuses(2, "--y-type goes with weights of I8", "run", "sparse24", "--device", "cpu",
                    "--safetensors", GOLDEN_DIR "/sparse24_torch.safetensors", "--layer", "f16",
@@ -438,6 +499,7 @@ int main(void)
         with_folder(an_input_is_not_repeated),
         cmocka_unit_test(m_zero_says_that_it_did_nothing),
         with_folder(layers_of_e4m3_compare_with_the_output_of_the_file),
+        with_folder(layers_with_scales_of_blocks_compare_with_the_output_of_the_file),
         with_folder(scales_that_are_none_are_refused_by_name_and_value),
         with_folder(zero_points_are_read_in_every_type_of_numbers),
         with_folder(a_zero_point_of_the_input_goes_with_a_scale_and_a_sign),

@@ -69,6 +69,8 @@ static const ptxgen_w8a8_spec key_w8a8 = {
 /* e4m3 codes have no range. */
 static const ptxgen_w8a8_spec key_w8a8_without_range = {
     .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+static const ptxgen_w8a8_spec key_w8a8_of_e4m3 = {
+    .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32, .codes = PTXGEN_W8A8_E4M3};
 static const ptxgen_quantise_spec key_quantise = {.k = 64,
                                                   .q_min = -127,
                                                   .q_max = 127,
@@ -142,7 +144,8 @@ static const struct keyed keyed_w8a8 = {
      ROW(scales, PTXGEN_W8A8_TENSOR), ROW(asymmetric, 1), ROW(bias, 1),
      KEY_IN(ptxgen_w8a8_spec, codes, PTXGEN_W8A8_E4M3, &key_w8a8_without_range),
      ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(activation, PTXGEN_ACTIVATION_GELU),
-     ROW(residual, 1), RESERVED(ptxgen_w8a8_spec, reserved)}};
+     ROW(residual, 1), KEY_IN(ptxgen_w8a8_spec, group, PTXGEN_W8A8_GROUP, &key_w8a8_of_e4m3),
+     RESERVED(ptxgen_w8a8_spec, reserved)}};
 #undef ROW
 
 #define ROW(member, other) KEY(ptxgen_dense_spec, member, other)

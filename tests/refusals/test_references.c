@@ -247,6 +247,14 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
     REFUSED(INVALID, ROWS(1, N), "w8a8: features 1 to 4 of N = 3");
     REFUSED(INVALID, ROWS(N + 1, 0), "w8a8: features 4 to 4 of N = 3");
     REFUSED(INVALID, ROWS(1, UINT32_MAX), "w8a8: features 1 to 4294967296 of N = 3");
+    spec =
+        (ptxgen_w8a8_spec){.k = K, .n = N, .codes = PTXGEN_W8A8_E4M3, .group = PTXGEN_W8A8_GROUP};
+    o = (ptxgen_w8a8_operands){.x = x, .w = w, .w_scale = w_scale, .m = 1};
+    token.scales = NULL;
+    REFUSED(INVALID, CODES(0),
+            "w8a8: token.scales is NULL; with a group of 128 it has room for 1 scales");
+    token.scales = x_scale;
+    TAKEN(CODES(0));
 #undef CODES
 #undef ROWS
 }

@@ -387,7 +387,6 @@ static void w8a8_refuses_each_wrong_number(void **state)
         {{SET(residual, 2)}, INVALID, FLAGS},
         {{SET(reserved[0], 1)}, INVALID, FLAGS},
         {{SET(reserved[1], 1)}, INVALID, FLAGS},
-        {{SET(reserved[2], 1)}, INVALID, FLAGS},
         {{SET(epilogue, 1), SET(residual, 1)}, ACCEPTED},
         {{SET(activation, 4), SET(residual, 1)}, ACCEPTED},
         {{SET(epilogue, 2)}, INVALID, "w8a8: 2 is not an epilogue"},
@@ -477,6 +476,22 @@ static void w8a8_refuses_each_wrong_number_of_e4m3_codes(void **state)
         {{SET(q_min, -448), SET(q_max, 127)},
          UNSUPPORTED,
          "w8a8: q_min = -448 and q_max = 127, but e4m3 codes have no range: both must be 0"},
+        {{SET(group, 128)}, ACCEPTED},
+        {{SET(group, 128), SET(scales, 3)}, ACCEPTED},
+        {{SET(group, 64)},
+         UNSUPPORTED,
+         "w8a8: group = 64 is neither 0, scales of tokens and features, nor 128"},
+        {{SET(group, 128), SET(codes, 0)},
+         UNSUPPORTED,
+         "w8a8: group = 128 with codes = 0; scales of groups need e4m3 codes (1)"},
+        {{SET(group, 128), SET(scales, 1)},
+         UNSUPPORTED,
+         "w8a8: group = 128 with scales = 1; scales of groups are dynamic (0), or x is quantised "
+         "(3)"},
+        {{SET(group, 128), SET(scales, 2)},
+         UNSUPPORTED,
+         "w8a8: group = 128 with scales = 2; scales of groups are dynamic (0), or x is quantised "
+         "(3)"},
     };
 #undef SET
     ASSERT_REFUSALS(rows, good, plan_w8a8, &target);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operands of w8a8 from a safetensors file, named as compressed-tensors' int-quantized and
- * float-quantized formats do, and ModelOpt for fp8:
+ * float-quantized formats do, ModelOpt for fp8, and DeepSeek for fp8 with scales of blocks:
  *
  *     weight        I8 [N, K], or F8_E4M3, of which codes are e4m3
- *     weight_scale  floats, N of them, or one for all
+ *     weight_scale  floats, N of them, or one for all; or of F8_E4M3 [⌈N / 128⌉, ⌈K / 128⌉]
+ *     weight_scale_inv    DeepSeek's name of the latter
  *     weight_zero_point   optional, all zeros
  *     input_scale, input_zero_point   optional: static scales of the activations, one for all
  *     bias          optional, [N]
@@ -100,12 +101,51 @@ static ptxgen_status find_weight(const ptxgen_files *store, const char *layer,
     return layer_check_zeros(l->weight_zero, "w8a8's weights are symmetric", err);
 }
 
+static uint64_t blocks_of(uint32_t size)
+{
+    return ((uint64_t)size + PTXGEN_W8A8_GROUP - 1) / PTXGEN_W8A8_GROUP;
+}
+
+static bool has_blocks(const ptxgen_tensor *scales, const ptxgen_w8a8_spec *spec)
+{
+    return scales->ndim == 2 && (uint64_t)scales->shape[0] == blocks_of(spec->n) &&
+           (uint64_t)scales->shape[1] == blocks_of(spec->k);
+}
+
+/* Scales of blocks, by DeepSeek's name or by that of others where they can be no other scales. */
+static ptxgen_status find_block_scales(const ptxgen_files *store, const char *layer,
+                                       ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
+{
+    const ptxgen_tensor *own = layer_part(store, layer, "weight_scale_inv");
+    const ptxgen_tensor *scales = own ? own : layer_part(store, layer, "weight_scale");
+    uint64_t count = scales ? tensor_count(scales) : 0;
+    if (!own && (!scales || count == 1 || count == spec->n || !has_blocks(scales, spec)))
+        return PTXGEN_OK;
+    if (l->weight->dtype != PTXGEN_DTYPE_F8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s has scales of blocks, %s, but is %s; such weights are F8_E4M3",
+                           l->weight->name, scales->name,
+                           ptxgen_dtype_find(l->weight->dtype)->name);
+    if (!has_blocks(scales, spec))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s is %s; expected [%llu, %llu], a scale for each 128 by 128 of %s",
+                           scales->name, tensor_shape_text(scales).text,
+                           (unsigned long long)blocks_of(spec->n),
+                           (unsigned long long)blocks_of(spec->k), l->weight->name);
+    spec->group = PTXGEN_W8A8_GROUP;
+    const struct layer_floats blocks = {own ? "weight_scale_inv" : "weight_scale", count,
+                                        .required = true};
+    return layer_find_floats(store, layer, &blocks, &l->weight_scale, err);
+}
+
 static ptxgen_status find_scales(const ptxgen_files *store, const char *layer,
                                  ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
     const struct layer_floats of_weight = {"weight_scale", spec->n, .one = true, .required = true};
     const struct layer_floats of_input = {"input_scale", 1, .one = true};
-    ptxgen_status status = layer_find_floats(store, layer, &of_weight, &l->weight_scale, err);
+    ptxgen_status status = find_block_scales(store, layer, spec, l, err);
+    if (status == PTXGEN_OK && !spec->group)
+        status = layer_find_floats(store, layer, &of_weight, &l->weight_scale, err);
     if (status == PTXGEN_OK)
         status = layer_check_scales(l->weight_scale, false, err);
     if (status == PTXGEN_OK)
@@ -172,7 +212,8 @@ bool w8a8_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
     o->names.layer = names->layer;
     return is_of_codes(weights->dtype) && weights->ndim == 2 &&
            layer_split(weights->name, "weight", names->layer, sizeof names->layer) &&
-           layer_part(files, names->layer, "weight_scale");
+           (layer_part(files, names->layer, "weight_scale") ||
+            layer_part(files, names->layer, "weight_scale_inv"));
 }
 
 const struct family_file w8a8_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct layer), find, warn,

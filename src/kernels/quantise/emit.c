@@ -19,7 +19,7 @@
 
 _Static_assert((int)QUANTISE_CHUNK == (int)CHUNK, "w8a8's chunks are loaded");
 
-enum { GROUP_LANES = PTXGEN_QUANTISE_GROUP / CHUNK };
+_Static_assert((int)PTXGEN_QUANTISE_GROUP == (int)PTXGEN_W8A8_GROUP, "w8a8 quantises groups");
 
 /* Rows of one of the arrays, and what a thread has of the token's row. */
 struct rows {
@@ -296,9 +296,9 @@ static void store_codes(void *user, ptx_u32 index, const ptx_u32 codes[2])
 
 /* The scale and the zero point of group `group`; a thread for which `is_first` holds stores them.
  */
-static void store_scale(const struct emitter *e, const struct token *t, ptx_u32 group,
-                        ptx_pred is_first)
+static void store_scale(void *user, const struct token *t, ptx_u32 group, ptx_pred is_first)
 {
+    const struct emitter *e = user;
     ptx_kernel *k = e->k;
     struct work scale = w8a8_written_scale(&e->x.q, t);
     ptx_if(k, is_first) {
@@ -333,34 +333,10 @@ static void quantise_token(struct emitter *e)
     pass(e, encode);
 }
 
-/* The maxima over the 16 lanes that have a group. */
-static void share_among_group(const struct emitter *e, const struct range *range)
-{
-    ptx_kernel *k = e->k;
-    for (int i = 0; i < (e->spec->asymmetric ? MAXIMA : 1); i++)
-        for (uint32_t mask = 1; mask < GROUP_LANES; mask *= 2) {
-            ptx_u32 other =
-                ptx_shfl_sync_bfly_u32(k, range->word[i], U32(mask), U32(31), ALL_LANES);
-            ptx_max_u32_to(k, range->word[i], range->word[i], other);
-        }
-}
-
 static void quantise_groups(struct emitter *e, ptx_u32 first)
 {
-    ptx_kernel *k = e->k;
     make_batch(e, first);
-    for (uint32_t i = 0; i < e->rounds; i++) {
-        const struct batch one = {.chunks = {e->batch.chunks[i]}, .index = {e->batch.index[i]}};
-        struct range range = w8a8_new_range(&e->x.q);
-        w8a8_widen_range(&e->x.q, &one, 1, &range);
-        share_among_group(e, &range);
-        struct token token = w8a8_find_token(&e->x.q, &range, U32(0));
-        ptx_u32 lane = ptx_and_b32(k, one.index[0], U32(GROUP_LANES - 1));
-        ptx_pred exists = ptx_setp_lt_u32(k, one.index[0], U32(e->chunks));
-        ptx_pred is_first = ptx_setp_bool_eq_u32(k, lane, U32(0), exists);
-        store_scale(e, &token, ptx_shr_u32(k, one.index[0], U32(4)), is_first);
-        w8a8_encode_batch(&e->x.q, &token, &one, 1, store_codes, e);
-    }
+    w8a8_quantise_groups(&e->x.q, &e->batch, e->rounds, e->chunks, store_scale, store_codes, e);
 }
 
 /* ---- the entry ---- */

@@ -117,6 +117,18 @@ typedef void w8a8_store_codes(void *user, ptx_u32 index, const ptx_u32 codes[2])
 void w8a8_encode_batch(const struct quantiser *q, const struct token *token,
                        const struct batch *batch, uint32_t rounds, w8a8_store_codes *store,
                        void *user);
+/* Lanes that have a group of 128 of K, from a chunk whose number is a multiple of so many. */
+enum { GROUP_LANES = PTXGEN_W8A8_GROUP / CHUNK };
+/* Stores what is known of group `group`, where the predicate `is_first` holds. */
+typedef void w8a8_store_group(void *user, const struct token *token, ptx_u32 group,
+                              ptx_pred is_first);
+/*
+ * Quantises a batch, of which every 16 lanes have a group, or lie past `chunks`; all lanes of the
+ * warp take part.
+ */
+void w8a8_quantise_groups(const struct quantiser *q, const struct batch *batch, uint32_t rounds,
+                          uint32_t chunks, w8a8_store_group *store_group,
+                          w8a8_store_codes *store_codes, void *user);
 /* division.c */
 /* Whether scales cannot be extreme, as those of f16 values. */
 bool w8a8_has_normal_scale(const struct quantiser *q);
@@ -158,6 +170,20 @@ struct row_token {
     ptx_pred exists;
     struct work scale;
     ptx_s32 zero;
+};
+
+/*
+ * block_scales.c: scales of groups of K, of the lane's tokens and of its rows of w. Rows come in
+ * octets, of which a warp's may lie in two blocks of features; with SwiGLU they are in turn of gate
+ * and of up.
+ */
+struct block_scales {
+    ptx_u64 tokens;       /* address of those of the lane's first token */
+    ptx_s32 tokens_left;  /* tokens of the launch from that one on */
+    ptx_u64 blocks[2][2]; /* of gate and up: addresses of those of a block, and of the next */
+    ptx_s32 rows_left;    /* rows of w from the warp's first to the next block */
+    ptx_f32 of_token[W8A8_MOST_BLOCKS][2 * MAX_TOKEN_TILES]; /* for each block of K of a stage */
+    ptx_f32 of_block[W8A8_MOST_BLOCKS][2][2];
 };
 
 /* wgmma_output.c: outputs of tiles whose tokens are wgmma's M. */
@@ -212,6 +238,9 @@ struct product {
                       [4 * MAX_TOKEN_TILES]; /* where each block of K has sums of its own */
     ptx_pred producer;                       /* whether the thread is the one that issues copies */
     struct direct direct;
+
+    struct block_scales scales;
+    ptx_u32 group_sums[MAX_FEATURE_TILES][MAX_TOKEN_TILES][4]; /* mma.sync: of the stage's group */
 };
 static inline struct product *w8a8_of(struct gemm *g)
 {
@@ -249,8 +278,11 @@ void w8a8_begin_operands(struct product *q);
 void w8a8_first_operands(struct product *q);
 /* Gives the operands' registers a value, so that none is live before the first loads. */
 void w8a8_clear_operands(struct product *q);
-/* Multiplies the stage at `slot`, and loads the first operands of the next stage. */
-void w8a8_multiply_stage(struct product *q, ptx_u32 slot);
+/*
+ * Multiplies the stage at `slot`, number `stage` along K, and loads the first operands of the next
+ * stage.
+ */
+void w8a8_multiply_stage(struct product *q, ptx_u32 slot, ptx_u32 stage);
 
 /* code_type.c: all that depends on the type of the codes, and so on the type of their sums. */
 
@@ -268,6 +300,14 @@ void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t colum
                 ptx_u64 b, ptx_pred later);
 /* Where blocks have sums apart: adds those of a stage, whose products have completed. */
 void w8a8_add_blocks(struct product *q);
+/* block_scales.c, where scales are of groups of K: */
+/* Finds the scales of a tile. */
+void w8a8_locate_scales(struct product *q, ptx_u32 tile);
+/* Loads the scales of the groups of a stage, and with mma.sync makes the sums of the group 0. */
+void w8a8_begin_groups(struct product *q, ptx_u32 stage);
+/* Scales the sums of each group, and adds them to those of the tile. */
+void w8a8_add_groups(struct product *q);
+
 /* A sum as a number of the work type. */
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum);
 

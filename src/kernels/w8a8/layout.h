@@ -125,6 +125,31 @@ static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
     return w8a8_is_wide(spec) ? 8 : 4;
 }
+/* Whether scales are of groups of K, and of blocks of w. */
+static inline bool w8a8_has_groups(const ptxgen_w8a8_spec *spec)
+{
+    return spec->group != 0;
+}
+/* Groups of K, of which the last may be shorter. */
+static inline uint32_t w8a8_groups(const ptxgen_w8a8_spec *spec)
+{
+    return spec->k / PTXGEN_W8A8_GROUP + (spec->k % PTXGEN_W8A8_GROUP != 0);
+}
+/* Blocks of features, of gate or of up. */
+static inline uint32_t w8a8_feature_blocks(const ptxgen_w8a8_spec *spec)
+{
+    return spec->n / PTXGEN_W8A8_GROUP + (spec->n % PTXGEN_W8A8_GROUP != 0);
+}
+/* Scales of a token, and of w. */
+static inline uint32_t w8a8_token_scales(const ptxgen_w8a8_spec *spec)
+{
+    return w8a8_has_groups(spec) ? w8a8_groups(spec) : 1;
+}
+static inline uint64_t w8a8_weight_scales(const ptxgen_w8a8_spec *spec)
+{
+    uint64_t blocks = (w8a8_gated(spec) ? 2 : 1) * (uint64_t)w8a8_feature_blocks(spec);
+    return w8a8_has_groups(spec) ? blocks * w8a8_groups(spec) : w8a8_rows(spec);
+}
 /* Bytes of the three maxima that a part of a row is reduced to, see emit.h. */
 static inline uint32_t w8a8_range_bytes(const ptxgen_w8a8_spec *spec)
 {
@@ -266,7 +291,7 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_tile
 static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v)
 {
     return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !gemm_is_wgmma(v) &&
-           (v->fused || v->wk > 1);
+           !w8a8_has_groups(&plan->spec) && (v->fused || v->wk > 1);
 }
 /* Tokens in the products: a fused tile multiplies 8 however few tokens it has. */
 static inline uint32_t w8a8_columns(const ptxgen_tile *v)
@@ -276,10 +301,14 @@ static inline uint32_t w8a8_columns(const ptxgen_tile *v)
 /*
  * Blocks of features are multiples of eight, so that outputs are written 16 bytes at a time, and
  * with SwiGLU of the rows of both matrices. Fused CTAs write few outputs; their blocks are
- * multiples of one, for an even share of w.
+ * multiples of one, for an even share of w. Of scales of groups, wide tiles begin where blocks of
+ * features do, or in their middle.
  */
 static inline uint32_t w8a8_block_unit(const ptxgen_w8a8_spec *spec, const ptxgen_tile *v)
 {
+    bool is_wide = w8a8_tokens_are_m(v) && v->wn == 1 && v->tile_m > 64;
+    if (w8a8_has_groups(spec) && is_wide && v->tile_n % 64 == 0)
+        return v->tile_n;
     return w8a8_gated(spec) ? 2 * W8A8_PAIR_ROWS : v->fused ? 1 : 8;
 }
 /* Features of the largest block. */

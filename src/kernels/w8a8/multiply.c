@@ -124,7 +124,8 @@ void w8a8_first_operands(struct product *q)
 static void multiply_tokens(struct product *q, uint32_t step, const ptx_u32 *codes, uint32_t tile)
 {
     for (uint32_t t = 0; t < feature_tiles(q); t++)
-        w8a8_mma(q, q->acc[t][tile], q->operands.w[step % 2][t], codes);
+        w8a8_mma(q, w8a8_has_groups(q->spec) ? q->group_sums[t][tile] : q->acc[t][tile],
+                 q->operands.w[step % 2][t], codes);
 }
 
 static void multiply_load(struct product *q, uint32_t step, uint32_t p)
@@ -152,7 +153,7 @@ static void prepare_next(struct product *q, ptx_u32 slot, ptx_u32 next, uint32_t
         load_features(q, place, after, t);
 }
 
-void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
+static void multiply_steps(struct product *q, ptx_u32 slot)
 {
     for (uint32_t step = 0; step < W8A8_STEPS; step++) {
         if (step + 1 == W8A8_STEPS)
@@ -162,4 +163,13 @@ void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
             multiply_load(q, step, p);
         }
     }
+}
+
+void w8a8_multiply_stage(struct product *q, ptx_u32 slot, ptx_u32 stage)
+{
+    if (w8a8_has_groups(q->spec))
+        w8a8_begin_groups(q, stage);
+    multiply_steps(q, slot);
+    if (w8a8_has_groups(q->spec))
+        w8a8_add_groups(q);
 }

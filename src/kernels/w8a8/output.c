@@ -37,6 +37,8 @@ void w8a8_load_token(struct product *q, ptx_u32 m, struct row_token *t)
     ptx_u64 there = U64(0), zero_there = U64(0);
     t->m = m;
     t->exists = ptx_setp_lt_u32(k, m, q->g.m);
+    if (w8a8_has_groups(q->spec))
+        return; /* sums are scaled already */
     if (shared) {
         here = ptx_mad_lo_u32(k, t->m, U32(bytes), q->token_scales);
         zero_here = zeros ? ptx_mad_lo_u32(k, t->m, U32(4), q->token_zeros) : here;
@@ -85,7 +87,8 @@ static void load_words(struct product *q, enum w8a8_param param,
 static void load_columns(struct product *q, const struct gemm_epilogue_place *at, bool up,
                          struct columns *c)
 {
-    load_words(q, W8A8_W_SCALE, at, up, c->scale);
+    if (!w8a8_has_groups(q->spec))
+        load_words(q, W8A8_W_SCALE, at, up, c->scale);
     if (q->spec->bias)
         load_words(q, W8A8_BIAS, at, up, c->bias);
     if (q->spec->asymmetric)
@@ -150,8 +153,11 @@ struct work w8a8_finish(struct product *q, const struct row_token *t, const stru
         ptx_s32 minus_zero = ptx_neg_s32(k, t->zero), sum = ptx_u32_as_s32(acc);
         acc = ptx_s32_as_u32(ptx_mad_lo_s32(k, minus_zero, c->sum, sum));
     }
-    struct work v = work_mul(k, q->wide, w8a8_work_of_sum(k, q->wide, q->spec, acc), t->scale);
-    v = work_mul(k, q->wide, v, c->scale);
+    struct work v = w8a8_work_of_sum(k, q->wide, q->spec, acc);
+    if (!w8a8_has_groups(q->spec)) {
+        v = work_mul(k, q->wide, v, t->scale);
+        v = work_mul(k, q->wide, v, c->scale);
+    }
     return q->spec->bias ? work_add(k, q->wide, v, c->bias) : v;
 }
 
@@ -214,7 +220,7 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 /* The bits of the addresses of what is loaded by chunks. */
 static ptx_u64 places(struct product *q)
 {
-    ptx_u64 all = q->address[W8A8_W_SCALE];
+    ptx_u64 all = w8a8_has_groups(q->spec) ? U64(0) : q->address[W8A8_W_SCALE];
     if (q->spec->bias)
         all = ptx_or_b64(q->g.k, all, q->address[W8A8_BIAS]);
     if (q->spec->asymmetric)

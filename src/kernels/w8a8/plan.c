@@ -51,6 +51,24 @@ static ptxgen_status check_epilogue(const ptxgen_w8a8_spec *s, ptxgen_error *err
     return PTXGEN_OK;
 }
 
+static ptxgen_status check_groups(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+{
+    if (s->group && s->group != PTXGEN_W8A8_GROUP)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: group = %u is neither 0, scales of tokens and features, nor %d",
+                           s->group, PTXGEN_W8A8_GROUP);
+    if (s->group && s->codes != PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: group = %u with codes = %u; scales of groups need e4m3 codes (1)",
+                           s->group, s->codes);
+    if (s->group && s->scales != PTXGEN_W8A8_DYNAMIC && !w8a8_takes_codes(s))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "w8a8: group = %u with scales = %u; scales of groups are dynamic (0), "
+                           "or x is quantised (3)",
+                           s->group, s->scales);
+    return PTXGEN_OK;
+}
+
 static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = spec;
@@ -71,12 +89,13 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: scales = %u; dynamic, tensor, token and quantised are 0, 1, 2, 3",
                            s->scales);
-    if (s->asymmetric > 1 || s->bias > 1 || s->residual > 1 || s->reserved[0] || s->reserved[1] ||
-        s->reserved[2])
+    if (s->asymmetric > 1 || s->bias > 1 || s->residual > 1 || s->reserved[0] || s->reserved[1])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0");
     ptxgen_status status = check_epilogue(s, err);
-    return status == PTXGEN_OK ? w8a8_check_codes(s, err) : status;
+    if (status == PTXGEN_OK)
+        status = w8a8_check_codes(s, err);
+    return status == PTXGEN_OK ? check_groups(s, err) : status;
 }
 
 /* ---- tiles ---- */
@@ -113,7 +132,8 @@ static bool fill_stages(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 /* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
 static bool divides(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    uint32_t most = w8a8_widens_codes(p) ? MAX_ACCUMULATORS / 4 : MAX_ACCUMULATORS;
+    uint32_t all = w8a8_widens_codes(p) ? MAX_ACCUMULATORS / 4 : MAX_ACCUMULATORS;
+    uint32_t most = w8a8_has_groups(&p->spec) ? all / 2 : all; /* a group's sums are apart */
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
     return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 &&
            rows <= 64 && columns <= 128 && rows * columns / 32 <= most &&
@@ -398,6 +418,12 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_tile 
     return gemm_cheapest(&w8a8_planner, p, &choice, tokens, best);
 }
 
+/* CTAs that quantise for themselves find one scale for each token. */
+static bool may_be_fused(const ptxgen_w8a8_plan *p)
+{
+    return w8a8_copies_directly(p) && !w8a8_takes_codes(&p->spec) && !w8a8_has_groups(&p->spec);
+}
+
 /*
  * The fused tile with the most tokens that leave room for a ring that keeps the memory busy, and
  * that every CTA can read twice from the L2 while its first weights arrive.
@@ -406,8 +432,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
-    bool may_be = w8a8_copies_directly(p) && !w8a8_takes_codes(&p->spec);
-    for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && may_be; tokens /= 2) {
+    for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && may_be_fused(p); tokens /= 2) {
         *v = (ptxgen_tile){.tile_m = tokens, .fused = 1, .ctas = 1, .cluster = 1};
         divide_evenly(p, 1, MAX_TILE_N, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
@@ -491,8 +516,7 @@ static ptxgen_status choose_tiles(void *of, ptxgen_error *err)
 static bool is_known(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     if (v->fused)
-        return v->fused == 1 && v->tile_m && v->tile_m <= W8A8_TILE_TOKENS &&
-               w8a8_copies_directly(p) && !w8a8_takes_codes(&p->spec);
+        return v->fused == 1 && v->tile_m && v->tile_m <= W8A8_TILE_TOKENS && may_be_fused(p);
     return v->tile_m >= LEAST_TILE_M && v->tile_m <= MOST_TILE_M && !(v->tile_m & (v->tile_m - 1));
 }
 

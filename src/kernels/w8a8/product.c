@@ -135,13 +135,18 @@ static void wait_for_previous(struct product *q)
     ptx_griddepcontrol_wait(q->g.k);
 }
 
-/* The stage along K: the second CTA of a cluster has the second half of K. */
-static ptx_u32 stage_of(struct product *q, const struct gemm_walk *w)
+/* A stage of the CTA along all of K: the second CTA of a cluster has the second half. */
+static ptx_u32 along_all(struct product *q, ptx_u32 stage)
 {
-    ptx_u32 stage = q->rotates ? q->rotation : w->stage; /* the walk of a whole tile begins at 0 */
     if (q->v->cluster == 1)
         return stage;
     return ptx_mad_lo_u32(q->g.k, q->g.rank, U32(q->g.division.stages), stage);
+}
+
+/* The stage that a part begins with; the walk of a whole tile, which alone rotates, begins at 0. */
+static ptx_u32 stage_of(struct product *q, const struct gemm_walk *w)
+{
+    return along_all(q, q->rotates ? q->rotation : w->stage);
 }
 
 /* Moves the operand back to the start of K at its end; `left` counts the stages up to there. */
@@ -290,6 +295,15 @@ static void start_pipeline(struct product *q)
         gemm_pipeline_begin(q->g.k, &q->g.pipeline, q->g.first, q->g.end);
 }
 
+/* The stage along K of a round of that loop; only scales of groups ask for it. */
+static ptx_u32 find_stage(struct product *q, const struct gemm_walk *w, ptx_u32 round)
+{
+    ptx_kernel *k = q->g.k;
+    if (!w8a8_has_groups(q->spec))
+        return round;
+    return along_all(q, ptx_add_u32(k, w->stage, ptx_sub_u32(k, round, q->to_fill)));
+}
+
 /* The loop over a part; its first iterations issue the copies of the first stages. */
 static void fill_and_multiply(struct gemm *g, struct gemm_part *part)
 {
@@ -311,7 +325,7 @@ static void fill_and_multiply(struct gemm *g, struct gemm_part *part)
             w8a8_first_operands(q);
         }
         ptx_if(k, filled)
-            w8a8_multiply_stage(q, slot);
+            w8a8_multiply_stage(q, slot, find_stage(q, w, round));
     }
     ptx_mov_u32_to(k, q->to_fill, U32(0));
 }
@@ -361,6 +375,10 @@ static void begin(struct product *q)
         gemm_operand_begin(k, &q->g.at, pitch, &q->codes);
     }
     w8a8_new_sums(q);
+    if (w8a8_has_groups(q->spec))
+        for (uint32_t t = 0; t < feature_tiles(q); t++)
+            for (uint32_t j = 0; j < token_tiles(q); j++)
+                gemm_new_registers(k, q->group_sums[t][j], 4);
     w8a8_begin_operands(q);
 }
 
@@ -398,15 +416,17 @@ static void clear(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
     gemm_epilogue_locate(&q->output, part->walk.tile);
+    if (w8a8_has_groups(q->spec))
+        w8a8_locate_scales(q, part->walk.tile);
     clear_sums(q);
 }
 
 static void multiply(struct gemm *g, const struct gemm_part *part)
 {
-    (void)part;
-    ptx_u32 slot = ptx_mov_u32(g->k, g->pipeline.read);
+    struct product *q = w8a8_of(g);
+    ptx_u32 slot = ptx_mov_u32(g->k, g->pipeline.read), stage = part->walk.stage;
     gemm_pipeline_issue(g->k, &g->pipeline);
-    w8a8_multiply_stage(w8a8_of(g), slot);
+    w8a8_multiply_stage(q, slot, w8a8_has_groups(q->spec) ? along_all(q, stage) : stage);
 }
 
 static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,

@@ -580,3 +580,36 @@ void w8a8_encode_batch(const struct quantiser *q, const struct token *t, const s
         rotate_batch(q, batch, rounds);
     }
 }
+
+/* ---- groups ---- */
+
+/* The maxima over the lanes that have a group. */
+static void share_among_group(const struct quantiser *q, const struct range *range)
+{
+    ptx_kernel *k = q->k;
+    for (int i = 0; i < maxima(q); i++)
+        for (uint32_t mask = 1; mask < GROUP_LANES; mask *= 2) {
+            ptx_u32 other =
+                ptx_shfl_sync_bfly_u32(k, range->word[i], U32(mask), U32(31), ALL_LANES);
+            ptx_max_u32_to(k, range->word[i], range->word[i], other);
+        }
+}
+
+void w8a8_quantise_groups(const struct quantiser *q, const struct batch *batch, uint32_t rounds,
+                          uint32_t chunks, w8a8_store_group *store_group,
+                          w8a8_store_codes *store_codes, void *user)
+{
+    ptx_kernel *k = q->k;
+    for (uint32_t i = 0; i < rounds; i++) {
+        const struct batch one = {.chunks = {batch->chunks[i]}, .index = {batch->index[i]}};
+        struct range range = w8a8_new_range(q);
+        w8a8_widen_range(q, &one, 1, &range);
+        share_among_group(q, &range);
+        struct token token = w8a8_find_token(q, &range, U32(0));
+        ptx_u32 lane = ptx_and_b32(k, one.index[0], U32(GROUP_LANES - 1));
+        ptx_pred exists = ptx_setp_lt_u32(k, one.index[0], U32(chunks));
+        ptx_pred is_first = ptx_setp_bool_eq_u32(k, lane, U32(0), exists);
+        store_group(user, &token, ptx_shr_u32(k, one.index[0], U32(4)), is_first);
+        w8a8_encode_batch(q, &token, &one, 1, store_codes, user);
+    }
+}

@@ -83,6 +83,14 @@ struct code_row {
     ptx_u32 end;
 };
 
+/* The row of the CTA's token; of its chunks those before `end` exist. */
+static struct code_row find_code_row(struct quantise_kernel *e, ptx_u32 end)
+{
+    ptx_u64 token = ptx_cvt_u64_u32(e->q.k, e->token);
+    ptx_u64 row = ptx_mad_lo_u64(e->q.k, token, U64(w8a8_code_stride(e->q.spec)), e->codes);
+    return (struct code_row){.e = e, .row = row, .end = end};
+}
+
 static void store_chunk(void *user, ptx_u32 index, const ptx_u32 codes[2])
 {
     struct code_row *to = user;
@@ -95,10 +103,7 @@ static void store_chunk(void *user, ptx_u32 index, const ptx_u32 codes[2])
 static void store_codes(struct quantise_kernel *e, const struct token *t, const struct share *share,
                         const struct batch *batch, uint32_t rounds)
 {
-    ptx_kernel *k = e->q.k;
-    struct code_row to = {.e = e, .end = share->end};
-    to.row =
-        ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, e->token), U64(w8a8_code_stride(e->q.spec)), e->codes);
+    struct code_row to = find_code_row(e, share->end);
     w8a8_encode_batch(&e->q, t, batch, rounds, store_chunk, &to);
 }
 
@@ -123,15 +128,57 @@ static uint32_t batch_rounds(const struct quantise_kernel *e, uint32_t rounds)
     return w8a8_is_long_asymmetric(e->q.spec) || e->q.wide ? 1 : w8a8_batch_rounds(&e->q, rounds);
 }
 
-static void quantise_row(struct quantise_kernel *e, ptx_u32 slots)
+static uint32_t count_chunks(const struct quantise_kernel *e)
 {
-    ptx_kernel *k = e->q.k;
-    uint32_t chunks = (uint32_t)(w8a8_code_stride(e->q.spec) / CHUNK);
-    struct share share = {.row = w8a8_row_of_token(&e->q, e->token),
+    return (uint32_t)(w8a8_code_stride(e->q.spec) / CHUNK);
+}
+
+static struct share share_row(struct quantise_kernel *e)
+{
+    uint32_t chunks = count_chunks(e);
+    return (struct share){.row = w8a8_row_of_token(&e->q, e->token),
                           .first = e->tid,
                           .end = U32(chunks),
                           .step = e->threads,
                           .rounds = (chunks + e->threads - 1) / e->threads};
+}
+
+static void store_group(void *user, const struct token *t, ptx_u32 group, ptx_pred is_first)
+{
+    const struct code_row *to = user;
+    const struct quantise_kernel *e = to->e;
+    ptx_kernel *k = e->q.k;
+    struct work scale = w8a8_written_scale(&e->q, t);
+    ptx_u32 groups = ptx_mov_u32(k, U32(w8a8_groups(e->q.spec)));
+    ptx_if(k, is_first) {
+        ptx_u64 place = ptx_mad_wide_u32(k, e->token, groups, ptx_cvt_u64_u32(k, group));
+        ptx_u64 at = ptx_mad_lo_u64(k, place, U64(4), e->scales);
+        ptx_st_global_f32(k, at, 0, scale.f);
+    }
+}
+
+/* A row whose groups have scales of their own: one pass, in which all lanes of a warp stay. */
+static void quantise_groups(struct quantise_kernel *e)
+{
+    ptx_kernel *k = e->q.k;
+    const struct share share = share_row(e);
+    uint32_t rounds = w8a8_batch_rounds(&e->q, share.rounds), chunks = count_chunks(e);
+    struct code_row to = find_code_row(e, share.end);
+    ptx_u32 base = ptx_mov_u32(k, U32(0));
+    ptx_for(k, base, U32(chunks), U32(rounds * e->threads)) {
+        ptx_nounroll(k);
+        struct batch batch;
+        ptx_u32 first = ptx_add_u32(k, base, e->tid);
+        w8a8_load_batch(&e->q, &share, first, rounds, &batch);
+        w8a8_quantise_groups(&e->q, &batch, rounds, chunks, store_group, store_chunk, &to);
+    }
+}
+
+static void quantise_row(struct quantise_kernel *e, ptx_u32 slots)
+{
+    ptx_kernel *k = e->q.k;
+    uint32_t chunks = count_chunks(e);
+    struct share share = share_row(e);
     uint32_t rounds = batch_rounds(e, share.rounds), stride = rounds * e->threads;
     struct range range = w8a8_new_range(&e->q);
     struct batch batch;
@@ -165,7 +212,10 @@ static void quantise_token(struct quantise_kernel *e, bool dependent, ptx_u32 sl
     if (dependent)
         ptx_griddepcontrol_wait(e->q.k);
     zero_flags(e);
-    quantise_row(e, slots);
+    if (w8a8_has_groups(e->q.spec))
+        quantise_groups(e);
+    else
+        quantise_row(e, slots);
 }
 
 static void load_params(struct quantise_kernel *e, ptx_kernel *k, const ptxgen_w8a8_spec *spec)

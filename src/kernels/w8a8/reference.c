@@ -17,6 +17,10 @@
  * where 2⁻⁴ covers what the errors of the stage add to M. Sums of stages are added in f32: at most
  * K/32 additions, and as many as there are warps and CTAs along K.
  *
+ * With scales of groups each group's sum begins from 0, and its errors are multiplied by the
+ * product of its scales, which is rounded; the groups' sums are added by fma. A factor, and a sum,
+ * may each lose 2⁻¹⁵⁰ to underflow.
+ *
  * The spread counts each cut as uniform: its mean square is (u·M)²/3. Cuts have the sign of what
  * they cut: those of products of both signs cancel, and those of sums, at most SUM_CUTS = 4 in a
  * step, make the kernel's sum smaller by up to u/2 of the sum on average.
@@ -55,10 +59,11 @@ bool ptxgen_w8a8_is_exact(const ptxgen_w8a8_spec *s)
 
 /* ---- codes ---- */
 
-static struct w8a8_range find_range(const ptxgen_w8a8_spec *s, const void *x, size_t first)
+static struct w8a8_range find_range(const ptxgen_w8a8_spec *s, const void *x, size_t first,
+                                    uint32_t count)
 {
     struct w8a8_range r = {.finite = true};
-    for (uint32_t i = 0; i < s->k; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         double value = ptxgen_element_load((ptxgen_element)s->x_type, x, first + i);
         r.finite = r.finite && isfinite(value);
         r.low = fmin(r.low, value);
@@ -91,9 +96,8 @@ ptxgen_w8a8_token w8a8_dynamic_token(const ptxgen_w8a8_spec *s, const struct w8a
 }
 
 static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
-                                 uint64_t m, ptxgen_w8a8_token *token, ptxgen_error *err)
+                                 uint64_t which, ptxgen_w8a8_token *token, ptxgen_error *err)
 {
-    uint64_t which = s->scales == PTXGEN_W8A8_TENSOR ? 0 : m;
     token->scale = ptxgen_element_load(ptxgen_w8a8_work_type(s), o->x_scale, which);
     token->zero = s->asymmetric ? o->x_zero[which] : 0;
     bool is_nan = w8a8_takes_codes(s) && isnan(token->scale); /* of a token with a NaN */
@@ -108,6 +112,76 @@ static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_op
     return PTXGEN_OK;
 }
 
+/* The codes of `count` elements from number `first` of x on, which have one scale. */
+static void encode(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o, size_t first,
+                   uint32_t count, const ptxgen_w8a8_token *token, int8_t *codes)
+{
+    ptxgen_element work = ptxgen_w8a8_work_type(s);
+    for (uint32_t i = 0; i < count; i++) {
+        double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
+        codes[i] =
+            w8a8_token_code(s->codes, work, x, token->scale, token->zero, s->q_min, s->q_max);
+    }
+}
+
+/* Quantises elements that share a scale, of number `which` where scales are given. */
+static ptxgen_status quantise_part(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
+                                   size_t first, uint32_t count, uint64_t which, int8_t *codes,
+                                   ptxgen_w8a8_token *token, ptxgen_error *err)
+{
+    ptxgen_status status = PTXGEN_OK;
+    if (w8a8_takes_codes(s)) {
+        memcpy(codes, (const int8_t *)o->x + first, count);
+        return given_scale(s, o, which, token, err);
+    }
+    struct w8a8_range range = find_range(s, o->x, first, count);
+    if (!range.finite) {
+        *token = (ptxgen_w8a8_token){.scale = NAN};
+        memset(codes, 0, count);
+        return PTXGEN_OK;
+    }
+    if (!s->scales)
+        *token = w8a8_dynamic_token(s, &range);
+    else
+        status = given_scale(s, o, which, token, err);
+    if (status == PTXGEN_OK)
+        encode(s, o, first, count, token, codes);
+    return status;
+}
+
+static ptxgen_status check_token(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_token *token,
+                                 ptxgen_error *err)
+{
+    if (!w8a8_has_groups(s) || token->scales)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "w8a8: token.scales is NULL; with a group of %u it has room for %u scales",
+                       s->group, w8a8_groups(s));
+}
+
+/* Quantises each group by itself. */
+static ptxgen_status quantise_groups(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
+                                     size_t first, int8_t *codes, ptxgen_w8a8_token *token,
+                                     ptxgen_error *err)
+{
+    const uint32_t groups = w8a8_groups(s);
+    ptxgen_status status = check_token(s, token, err);
+    token->scale = 1;
+    token->zero = 0;
+    for (uint32_t g = 0; status == PTXGEN_OK && g < groups; g++) {
+        const uint32_t from = g * PTXGEN_W8A8_GROUP, left = s->k - from;
+        const uint32_t count = left < PTXGEN_W8A8_GROUP ? left : PTXGEN_W8A8_GROUP;
+        ptxgen_w8a8_token part;
+        status = quantise_part(s, o, first + from, count, token->m * groups + g, codes + from,
+                               &part, err);
+        if (status != PTXGEN_OK)
+            break;
+        token->scales[g] = (float)part.scale;
+        token->scale = isnan(part.scale) ? NAN : token->scale;
+    }
+    return status;
+}
+
 ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
                                           const ptxgen_w8a8_operands *o, uint64_t m, int8_t *codes,
                                           ptxgen_w8a8_token *token, ptxgen_error *err)
@@ -116,30 +190,14 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_w8a8_spec filled = w8a8_with_range(spec), *s = &filled;
-    ptxgen_element work = ptxgen_w8a8_work_type(s);
     size_t first = m * (o->x_stride ? o->x_stride : s->k);
     token->m = m;
-    if (w8a8_takes_codes(s)) {
-        memcpy(codes, (const int8_t *)o->x + first, s->k);
-        return given_scale(s, o, m, token, err);
-    }
-    struct w8a8_range range = find_range(s, o->x, first);
-    if (!range.finite) {
-        *token = (ptxgen_w8a8_token){.scale = NAN, .m = m};
-        memset(codes, 0, s->k);
-        return PTXGEN_OK;
-    }
-    if (!s->scales)
-        *token = w8a8_dynamic_token(s, &range);
-    else if ((status = given_scale(s, o, m, token, err)) != PTXGEN_OK)
-        return status;
+    if (w8a8_has_groups(s))
+        return quantise_groups(s, o, first, codes, token, err);
+    uint64_t which = s->scales == PTXGEN_W8A8_TENSOR ? 0 : m;
+    status = quantise_part(s, o, first, s->k, which, codes, token, err);
     token->m = m;
-    for (uint32_t i = 0; i < s->k; i++) {
-        double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
-        codes[i] =
-            w8a8_token_code(s->codes, work, x, token->scale, token->zero, s->q_min, s->q_max);
-    }
-    return PTXGEN_OK;
+    return status;
 }
 
 /* ---- outputs ---- */
@@ -331,6 +389,69 @@ struct outputs {
     double *x, *w;        /* the token's numbers, and room for those of a row of w */
 };
 
+/* The sum of `block`, times the product of its scales, is added to `sum` by fma. */
+static void add_scaled(struct sum *sum, const struct sum *block, double factor)
+{
+    double scaled = block->sum * factor, size = fabs(factor), most = fabs(block->sum);
+    double lost = (most + block->error + 1) * 0x1p-150;
+    sum->sum += scaled;
+    sum->magnitude += block->magnitude * size;
+    sum->error += block->error * size + unit_f32 * (most + block->error) * size + lost;
+    sum->least = fmin(sum->least, sum->sum);
+    sum->most = fmax(sum->most, sum->sum);
+    double far = fmax(sum->sum - sum->least, sum->most - sum->sum);
+    sum->spread.below += (factor < 0 ? block->spread.above : block->spread.below) * size + lost;
+    sum->spread.above += (factor < 0 ? block->spread.below : block->spread.above) * size + lost;
+    sum->spread.variance += block->spread.variance * factor * factor +
+                            spread_of_rounding(scaled * scaled) + spread_of_rounding(far * far);
+}
+
+/* The scaled sum of all groups; clears `promised` where the f32 of a factor may overflow. */
+static struct sum sum_of_groups(const struct outputs *p, const float *x_scales,
+                                const float *w_scales, bool *promised)
+{
+    enum { ENDS = 64 /* warps and CTAs along K */ };
+    const uint32_t k = p->s->k;
+    struct sum s = {.sum = 0};
+    for (uint32_t g = 0; g < w8a8_groups(p->s); g++) {
+        const uint32_t first = g * PTXGEN_W8A8_GROUP, left = k - first;
+        const uint32_t count = left < PTXGEN_W8A8_GROUP ? left : PTXGEN_W8A8_GROUP;
+        double factor = (double)x_scales[g] * w_scales[g];
+        struct sum block = sum_of(&p->how, p->x + first, p->w + first, count);
+        add_scaled(&s, &block, factor);
+        *promised = *promised && !(fabs(factor) >= FLT_MAX);
+    }
+    s.error += ptxgen_bound_factor(w8a8_groups(p->s) + ENDS, unit_f32) * s.magnitude;
+    return s;
+}
+
+/* The numbers of a row of w. */
+static void load_weights(const struct outputs *p, size_t row)
+{
+    const int8_t *codes = p->o->w + row * w8a8_w_stride(p->s);
+    for (uint32_t i = 0; i < p->s->k; i++)
+        p->w[i] = p->values[(uint8_t)codes[i]];
+}
+
+/* The scales of w's row, one for each group; with SwiGLU eight rows of gate and of up in turn. */
+static const float *scales_of_row(const ptxgen_w8a8_spec *s, const float *all, size_t row)
+{
+    size_t up = w8a8_gated(s) ? row / W8A8_PAIR_ROWS % 2 : 0;
+    size_t feature = w8a8_gated(s) ? row / 2 / W8A8_PAIR_ROWS * W8A8_PAIR_ROWS : row;
+    size_t block = up * w8a8_feature_blocks(s) + feature / PTXGEN_W8A8_GROUP;
+    return all + block * w8a8_groups(s);
+}
+
+static struct linear_estimate estimate_groups(const struct outputs *p, size_t row, bool *promised)
+{
+    load_weights(p, row);
+    const float *w_scales = scales_of_row(p->s, p->o->w_scale, row);
+    struct sum sum = sum_of_groups(p, p->token->scales, w_scales, promised);
+    *promised = *promised && (sum.magnitude + sum.error < FLT_MAX || isnan(sum.sum));
+    return (struct linear_estimate){
+        .value = sum.sum, .error = sum.error, .magnitude = sum.magnitude, .spread = sum.spread};
+}
+
 /* The scaled sum of a row of w; clears `promised` where its f32 may overflow on the way. */
 static struct linear_estimate estimate(const struct outputs *p, size_t row, bool *promised)
 {
@@ -338,11 +459,12 @@ static struct linear_estimate estimate(const struct outputs *p, size_t row, bool
     const int8_t *codes = p->o->w + row * w8a8_w_stride(s);
     double sx = p->token->scale;
     struct sum sum;
+    if (w8a8_has_groups(s))
+        return estimate_groups(p, row, promised);
     if (w8a8_code_type(s->codes)->integer)
         sum = sum_of_integers(dot(p->codes, p->token->zero, codes, s->k));
     else {
-        for (uint32_t i = 0; i < s->k; i++)
-            p->w[i] = p->values[(uint8_t)codes[i]];
+        load_weights(p, row);
         sum = sum_of(&p->how, p->x, p->w, s->k);
     }
     bool in_range = (fabs(sum.sum) + sum.error) * sx < FLT_MAX;
@@ -382,6 +504,8 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
                            "w8a8: a plan that was made, codes, a token, y and bound must be given");
     const ptxgen_w8a8_spec *s = &plan->spec;
     ptxgen_status status = check_features(s, o, first_n, count, err);
+    if (status == PTXGEN_OK)
+        status = check_token(s, token, err);
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_tile *v = ptxgen_w8a8_choose(plan, o->m);

@@ -53,12 +53,13 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uin
         s.prefetch = prefetch_for(p, v, &s.tiles);
         uint64_t most = p->target.multiprocessors;
         bool given = w8a8_takes_codes(&p->spec), aligns = w8a8_aligns(p, v);
+        const uint64_t scales = w8a8_token_scales(&p->spec);
         uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * v->blocks_n;
         bool whole = planner->is_whole(p, v, tiles, p->target.multiprocessors / v->cluster);
         s.flags = take(&s.workspace_bytes, 4 * most);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * planner->work(p, v).partials);
         s.codes = take(&s.workspace_bytes, given ? 0 : m * w8a8_code_stride(&p->spec));
-        s.scales = take(&s.workspace_bytes, given ? 0 : m * w8a8_work_bytes(&p->spec));
+        s.scales = take(&s.workspace_bytes, given ? 0 : m * scales * w8a8_work_bytes(&p->spec));
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric && !given ? 4 * m : 0);
         uint64_t w_bytes = (uint64_t)w8a8_rows(&p->spec) * w8a8_read_stride(p, v);
         s.weights = take(&s.workspace_bytes, aligns ? w_bytes : 0);

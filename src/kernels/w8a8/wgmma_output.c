@@ -44,7 +44,7 @@ static bool has_blocks(const struct product *q)
 
 static bool loads_ahead(const struct product *q)
 {
-    return !q->wide && groups(q) <= MOST_AHEAD;
+    return !q->wide && groups(q) <= MOST_AHEAD && !w8a8_has_groups(q->spec);
 }
 
 void w8a8_begin_direct(struct product *q)
@@ -162,7 +162,7 @@ static void load_pair(struct product *q, uint32_t j, struct column pair[2])
         uint32_t c = 8 * j + e;
         if (loads_ahead(q))
             pair[e].scale.f = q->direct.scale[j][e];
-        else
+        else if (!w8a8_has_groups(q->spec))
             pair[e].scale = load_work(q, w8a8_of_column(q, W8A8_W_SCALE, n, work), c);
         if (q->spec->bias)
             pair[e].bias = load_work(q, w8a8_of_column(q, W8A8_BIAS, n, work), c);
