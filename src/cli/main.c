@@ -7,6 +7,8 @@
 
 #include "../files/nearest.h"
 
+#include <ptxgen/version.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

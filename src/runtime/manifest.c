@@ -5,6 +5,8 @@
 #include "src/runtime/context.h"
 #include "src/runtime/ptx_version.h"
 
+#include <ptxgen/version.h>
+
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>

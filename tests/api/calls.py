@@ -109,7 +109,7 @@ def argument(types, parameter):
 
 def main():
     lists = [path for path in sys.argv[1:] if path.endswith('.symbols')]
-    symbols = [name for path in lists for name in open(path, encoding='utf-8').read().split()]
+    symbols = [line.split()[0] for path in lists for line in open(path, encoding='utf-8')]
     text = read(path for path in sys.argv[1:] if path not in lists)
     types = Types(text)
     text = re.sub(r'PTXGEN_PRINTF\([^)]*\)', '', text)

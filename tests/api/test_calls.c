@@ -22,6 +22,7 @@
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/tune.h>
+#include <ptxgen/version.h>
 #include <ptxgen/w8a8.h>
 
 #include <math.h>

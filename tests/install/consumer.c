@@ -9,9 +9,18 @@
 #include <ptxgen/ptx.h>
 #include <ptxgen/instr.h>
 #include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/version.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#if !PTXGEN_VERSION_AT_LEAST(PTXGEN_VERSION_MAJOR, PTXGEN_VERSION_MINOR, PTXGEN_VERSION_PATCH) ||  \
+    PTXGEN_VERSION_AT_LEAST(PTXGEN_VERSION_MAJOR, PTXGEN_VERSION_MINOR,                            \
+                            PTXGEN_VERSION_PATCH + 1) ||                                           \
+    PTXGEN_VERSION_AT_LEAST(PTXGEN_VERSION_MAJOR, PTXGEN_VERSION_MINOR + 1, 0) ||                  \
+    PTXGEN_VERSION_AT_LEAST(PTXGEN_VERSION_MAJOR + 1, 0, 0) || !PTXGEN_VERSION_AT_LEAST(0, 0, 9)
+#error "versions are not in order"
+#endif
 
 static void build_negate(ptx_module *module)
 {
@@ -61,6 +70,10 @@ int main(void)
     ptxgen_error err;
     const char *text;
     ptx_target target = {80, 0, 0};
+    if (strcmp(ptxgen_version(), PTXGEN_VERSION) != 0) {
+        fprintf(stderr, "headers of %s, library of %s\n", PTXGEN_VERSION, ptxgen_version());
+        return 1;
+    }
     ptx_module *module = ptx_module_create(&target, NULL);
     build_negate(module);
     ptxgen_status status = build_rmsnorm(module, &err);

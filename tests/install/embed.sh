@@ -13,6 +13,7 @@ read -ra cc <<<"$3"
 # shellcheck source=tests/install/claims.sh
 . "$sources/tests/install/claims.sh"
 export CC=${cc[*]}
+version=$(sed -n "s/^  version: '\(.*\)',/\1/p" "$sources/meson.build")
 unset CFLAGS LDFLAGS DESTDIR MALLOC_PERTURB_
 prefix=/opt/somewhere
 lib=$root/to$prefix/lib64
@@ -60,12 +61,28 @@ foreach kind : ['shared', 'static']
   executable('files_' + kind, 'files.c', dependencies: dependency('ptxgen-files', static: kind == 'static'))
 endforeach
 END
-        "${meson[@]}" setup "$super/build" "$super" -Dunity=on -Doptimization=0 -Ddebug=false -Dprefix=$prefix -Dlibdir=lib64 \
-            -Dwrap_mode=nodownload -Dptxgen:default_library=both -Dptxgen:emulator=disabled >said && cat said
+        configure_super "$super/build" >said && cat said
 }
 
-is_built() {
-    ninja -C "$super/build" --quiet >said || { cat said; return 1; }
+configure_super() { # configure_super FOLDER
+    "${meson[@]}" setup "$1" "$super" -Dunity=on -Doptimization=0 -Ddebug=false -Dprefix=$prefix -Dlibdir=lib64 \
+            -Dwrap_mode=nodownload -Dptxgen:default_library=both -Dptxgen:emulator=disabled
+}
+
+is_built() { # is_built FOLDER
+    ninja -C "$1" --quiet >said || { cat said; return 1; }
+}
+
+# The same in another folder, which sees the sources by another path, at another time and in another
+# language, and compiles each of them: no object is out of a cache.
+is_reproduced() {
+    local again=$root/elsewhere/at/all library
+    (umask 077 && export LC_ALL=C TZ=Asia/Kathmandu CCACHE_DISABLE=1 &&
+        configure_super "$again" >said && is_built "$again") || { cat said; return 1; }
+    for library in libptxgen.so.$version libptxgen.a src/files/libptxgen-files.so.$version src/files/libptxgen-files.a; do
+        cmp "$super/build/subprojects/ptxgen/$library" "$again/subprojects/ptxgen/$library" || return 1
+    done
+    "$super/build/shared" >one.ptx && "$again/static" >other.ptx && cmp one.ptx other.ptx
 }
 
 has_the_libraries_alone() {
@@ -88,7 +105,7 @@ static_programs_run() {
 }
 
 exports_are_those_of_every_build() {
-    nm -D --defined-only "$lib/libptxgen.so" | awk '{ print $3 }' | LC_ALL=C sort | diff -u "$sources/tests/install/ptxgen.symbols" -
+    "$sources/tests/install/exported.sh" "$lib/libptxgen.so" | diff -u "$sources/tests/install/ptxgen.symbols" -
 }
 
 # shellcheck disable=SC2086 # pkg-config prints words
@@ -121,13 +138,14 @@ claim without_libcjson_and_cmocka_the_libraries_are_configured leaves_out_what_i
 claim a_command_that_is_asked_for_is_not_left_out refuses_what_is_missing
 claim pkg_config_names_all_that_a_static_installation_needs static_library_names_what_it_needs
 claim a_subproject_is_configured_as_the_docs_have_it is_configured
-claim a_subproject_builds_with_unity is_built
+claim a_subproject_builds_with_unity is_built "$super/build"
 claim a_subproject_is_the_libraries_alone has_the_libraries_alone
 claim the_program_of_the_docs_runs program_of_the_page_runs
 claim programs_run_on_the_subprojects_shared_libraries programs_run shared
 claim programs_run_on_the_subprojects_static_libraries static_programs_run
 claim the_subproject_installs "${meson[@]}" install -C "$super/build" --no-rebuild --quiet --destdir "$root/to"
 claim a_library_without_emulator_exports_what_others_do exports_are_those_of_every_build
+claim two_builds_are_equal_byte_by_byte is_reproduced
 claim libraries_name_no_path names_no_path "$lib"/libptxgen{,-files}.{a,so}
 claim pkg_config_finds_lib64 pkg_config_links shared_by_pkg_config
 claim pkg_config_links_statically_with_lib64 pkg_config_links_statically

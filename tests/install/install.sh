@@ -87,11 +87,11 @@ is_hardened() { # is_hardened LIBRARY
 }
 
 exports_are_prefixed() { # exports_are_prefixed LIBRARY
-    ! nm -D --defined-only "$lib/lib$1.so" | awk '{ print $3 }' | grep -vE '^(ptx|ptxgen)_'
+    ! nm -D --defined-only "$lib/lib$1.so" | awk '$2 != "A" { print $3 }' | grep -vE '^(ptx|ptxgen)_'
 }
 
 exports_match() { # exports_match LIBRARY
-    nm -D --defined-only "$lib/lib$1.so" | awk '{ print $3 }' | LC_ALL=C sort >exports
+    "$sources/tests/install/exported.sh" "$lib/lib$1.so" >exports
     diff -u "$sources/tests/install/$1.symbols" exports && return
     echo "If the change is meant: ninja update-symbols"
     return 1
@@ -103,7 +103,7 @@ static_library_defines_only_ptx_and_ptxgen_names() { # LIBRARY
 
 static_files_define_what_the_list_says() {
     nm -g --defined-only "$lib/libptxgen-files.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort >exports
-    diff -u "$sources/tests/install/ptxgen-files.symbols" exports
+    diff -u <(cut -d' ' -f1 "$sources/tests/install/ptxgen-files.symbols") exports
 }
 
 reads_the_golden_file() { # reads_the_golden_file PROGRAM
@@ -228,7 +228,7 @@ if [ "${cxx[*]}" != none ]; then
         files_program_works files_cpp '' "${cxx[@]}" -std=c++17 -x c++ files.c -x none
 fi
 if [ "$measure" = measure ]; then
-    claim what_runs_on_a_gpu_is_at_most_820_kilobytes is_at_most 820000 'kernels|ptxgen|runtime'
+    claim what_runs_on_a_gpu_is_at_most_880_kilobytes is_at_most 880000 'kernels|ptxgen|runtime'
     claim the_emulator_is_at_most_360_kilobytes is_at_most 360000 emulator
 else
     echo "# only the size of a release by gcc counts"

@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes the lists of what libraries export: update-symbols.sh {LIBRARY LIST}…
+# Writes the lists of what libraries export; what was in no list gets this version of ptxgen, MAJOR.MINOR:
+#
+#   update-symbols.sh VERSION {LIBRARY LIST}…
 set -euo pipefail
+version=" $1"
+[ "$1" != 0.1 ] || version=''
+shift
 while [ $# -gt 0 ]; do
-    nm -D --defined-only "$1" | awk '{ print $3 }' | LC_ALL=C sort >"$2"
+    exported=$("$(dirname "$0")/exported.sh" "$1")
+    echo "${exported// none/$version}" >"$2"
     shift 2
 done
