@@ -12,6 +12,7 @@
 #include "src/harness/harness.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
@@ -244,6 +245,19 @@ static const struct subject subjects[] = {
                                       .residual = 1,
                                       .residual_out = 1},
      "sm_90", 2, 4, 0, false, true},
+    {&gguf_linear_harness,
+     &(const ptxgen_gguf_linear_spec){.k = K,
+                                      .n = {N, 8},
+                                      .epsilon = 1e-5f,
+                                      .max_m = 4,
+                                      .w_type = {PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_Q8_0},
+                                      .x_type = PTXGEN_F16,
+                                      .y_type = PTXGEN_F16,
+                                      .norm = 1,
+                                      .residual = PTXGEN_GGUF_LINEAR_AFTER,
+                                      .residual_out = 1,
+                                      .bias = 1},
+     "sm_90", 2, 4, 16, false, true},
     {&quantise_harness,
      &(const ptxgen_quantise_spec){.k = K,
                                    .epsilon = 1e-5f,

@@ -42,7 +42,9 @@ typedef enum ptxgen_rounding {
     PTXGEN_ROUNDING_TF32_PAIR = 3, /**< an f32 becomes the sum of two tf32 */
     PTXGEN_ROUNDING_S8 = 4,        /**< x becomes codes of 8 bits with a scale for each token */
     PTXGEN_ROUNDING_E4M3 = 5,      /**< the same with fp8 codes */
-    PTXGEN_ROUNDING_FIXED = 6      /**< x becomes fixed point of 31 bits, one unit for 256 of K */
+    PTXGEN_ROUNDING_FIXED = 6,     /**< x becomes fixed point of 31 bits, one unit for 256 of K */
+    PTXGEN_ROUNDING_FIXED_16 = 7,  /**< the same with 16 bits */
+    PTXGEN_ROUNDING_FIXED_24 = 8   /**< the same with 24 bits */
 } ptxgen_rounding;
 
 /**

@@ -30,7 +30,8 @@ typedef enum ptxgen_element {
 /** How outputs of several weight matrices are combined before they are stored. */
 typedef enum ptxgen_epilogue {
     PTXGEN_EPILOGUE_NONE = 0,
-    PTXGEN_EPILOGUE_SWIGLU = 1 /**< silu(gate) · up, over a pair of weight matrices */
+    PTXGEN_EPILOGUE_SWIGLU = 1, /**< silu(gate) · up, over a pair of weight matrices */
+    PTXGEN_EPILOGUE_GEGLU = 2   /**< gelu_tanh(gate) · up; only in families whose header says so */
 } ptxgen_epilogue;
 
 /** The function that an epilogue applies to a sum v, after it has added the bias. */

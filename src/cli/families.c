@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-extern const struct family dense_family, gguf_rows_family, marlin_family, quantise_family,
-    rmsnorm_q4k_family, sparse24_family, w8a8_family;
+extern const struct family dense_family, gguf_linear_family, gguf_rows_family, marlin_family,
+    quantise_family, rmsnorm_q4k_family, sparse24_family, w8a8_family;
 
 static const struct family *const families[] = {
-    &dense_family,       &gguf_rows_family, &marlin_family, &quantise_family,
-    &rmsnorm_q4k_family, &sparse24_family,  &w8a8_family,
+    &dense_family,    &gguf_linear_family, &gguf_rows_family, &marlin_family,
+    &quantise_family, &rmsnorm_q4k_family, &sparse24_family,  &w8a8_family,
 };
 
 const struct family *family_at(size_t index)

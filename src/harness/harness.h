@@ -165,8 +165,8 @@ void args_set(struct kernel_args *args, size_t offset, uint64_t value);
 void harness_set_m(const struct harness *harness, const void *plan, uint64_t m,
                    struct kernel_args *args);
 
-extern const struct harness dense_harness, gguf_rows_harness, marlin_harness, quantise_harness,
-    rmsnorm_q4k_harness, sparse24_harness, w8a8_harness;
+extern const struct harness dense_harness, gguf_linear_harness, gguf_rows_harness, marlin_harness,
+    quantise_harness, rmsnorm_q4k_harness, sparse24_harness, w8a8_harness;
 
 /** The members of a family's harness that have the same names in all, in part where it has them. */
 #define HARNESS_MEMBERS(f)                                                                         \

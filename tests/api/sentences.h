@@ -91,6 +91,29 @@ ROW(ptxgen_emulator_set_options, ZEROS | ONES, INVALID_ARGUMENT,
 ROW(ptxgen_gguf_decode_row, NO, INVALID_ARGUMENT, "gguf: row or weights is NULL")
 ROW(ptxgen_gguf_decode_row, ONES, UNSUPPORTED,
     "gguf: 4294967295 is the number of no type that this library decodes")
+ROW(ptxgen_gguf_linear_ctas, ANY, INVALID_ARGUMENT,
+    "gguf_linear: a plan that was made, and ctas, must be given")
+ROW(ptxgen_gguf_linear_dispatch, ANY, INVALID_ARGUMENT,
+    "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
+ROW(ptxgen_gguf_linear_emit, ANY, INVALID_ARGUMENT,
+    "gguf_linear: a plan that was made, and a module, must be given")
+ROW(ptxgen_gguf_linear_guarantee, ANY, INVALID_ARGUMENT,
+    "gguf_linear: a plan that was made, m above 0 and a guarantee must be given")
+ROW(ptxgen_gguf_linear_launch, ANY, INVALID_ARGUMENT, "gguf_linear: kernel and args must be given")
+ROW(ptxgen_gguf_linear_load, ANY, INVALID_ARGUMENT,
+    "gguf_linear: driver, a plan that was made, and kernel must be given")
+ROW(ptxgen_gguf_linear_make_plan, NO, INVALID_ARGUMENT,
+    "gguf_linear: spec, target and plan must be given")
+ROW(ptxgen_gguf_linear_make_plan, ZEROS, UNSUPPORTED,
+    "gguf_linear: K = 0 is not within 1 and 4194304")
+ROW(ptxgen_gguf_linear_make_plan, ONES, UNSUPPORTED,
+    "gguf_linear: K = 4294967295 is not within 1 and 4194304")
+ROW(ptxgen_gguf_linear_reference, ANY, INVALID_ARGUMENT,
+    "gguf_linear: a plan that was made, operands and y must be given")
+ROW(ptxgen_gguf_linear_reference_spread, ANY, INVALID_ARGUMENT,
+    "gguf_linear: a plan that was made, operands and y must be given")
+ROW(ptxgen_gguf_linear_workspace_bytes, ANY, INVALID_ARGUMENT,
+    "gguf_linear: kernel, args and bytes must be given")
 ROW(ptxgen_gguf_quantise_row, NO, INVALID_ARGUMENT, "gguf: row or weights is NULL")
 ROW(ptxgen_gguf_quantise_row, ONES, UNSUPPORTED,
     "gguf: 4294967295 is the number of no type that this library decodes")

@@ -14,6 +14,7 @@
 #include <ptxgen/driver.h>
 #include <ptxgen/emulator.h>
 #include <ptxgen/gguf.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/ptx.h>

@@ -3,6 +3,7 @@
 #include "tests/status.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/quantise.h>
@@ -22,6 +23,9 @@ static const ptxgen_w8a8_spec w8a8 = {
     .k = 256, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k = {
     .k = 256, .n = {64}, .epsilon = 1e-5f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+
+static const ptxgen_gguf_linear_spec gguf_linear = {
+    .k = 256, .n = {64}, .w_type = {PTXGEN_GGUF_Q6_K}, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 
 /* A spec of each family, and where it keeps what a mistake may be made in. */
 static const ptxgen_quantise_spec quantise = {.k = 64, .x_type = PTXGEN_F16};
@@ -44,6 +48,8 @@ static const struct family {
      offsetof(ptxgen_w8a8_spec, bias)},
     {ptxgen_rmsnorm_q4k_family, &rmsnorm_q4k, offsetof(ptxgen_rmsnorm_q4k_spec, k),
      offsetof(ptxgen_rmsnorm_q4k_spec, x_type), offsetof(ptxgen_rmsnorm_q4k_spec, bias)},
+    {ptxgen_gguf_linear_family, &gguf_linear, offsetof(ptxgen_gguf_linear_spec, k),
+     offsetof(ptxgen_gguf_linear_spec, x_type), offsetof(ptxgen_gguf_linear_spec, bias)},
     {ptxgen_quantise_family, &quantise, offsetof(ptxgen_quantise_spec, k),
      offsetof(ptxgen_quantise_spec, x_type), offsetof(ptxgen_quantise_spec, asymmetric)},
     {ptxgen_gguf_rows_family, &gguf_rows, offsetof(ptxgen_gguf_rows_spec, k),

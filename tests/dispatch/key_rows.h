@@ -7,6 +7,7 @@
 #define PTXGEN_TESTS_DISPATCH_KEY_ROWS_H
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
@@ -60,6 +61,16 @@ static const ptxgen_rmsnorm_q4k_spec key_rmsnorm_q4k = {.k = 256,
                                                         .x_type = PTXGEN_F16,
                                                         .y_type = PTXGEN_F16,
                                                         .residual = 1};
+static const ptxgen_gguf_linear_spec key_gguf_linear = {.k = 256,
+                                                        .n = {64, 64},
+                                                        .epsilon = 1e-5f,
+                                                        .w_type = {PTXGEN_GGUF_Q4_K,
+                                                                   PTXGEN_GGUF_Q6_K,
+                                                                   PTXGEN_GGUF_Q8_0},
+                                                        .x_type = PTXGEN_F16,
+                                                        .y_type = PTXGEN_F16,
+                                                        .norm = PTXGEN_GGUF_LINEAR_RMSNORM,
+                                                        .residual = PTXGEN_GGUF_LINEAR_BEFORE};
 static const ptxgen_marlin_spec key_marlin = {
     .k = 256, .n = 256, .group_size = 128, .type = PTXGEN_F16};
 static const ptxgen_marlin_repack_spec key_repack = {
@@ -93,6 +104,19 @@ static const struct keyed keyed_rmsnorm_q4k = {
      ROW(max_m, 1), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
      ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(bias, 1), ROW(residual, 0), ROW(residual_out, 1),
      RESERVED(ptxgen_rmsnorm_q4k_spec, reserved)}};
+#undef ROW
+
+#define ROW(member, other) KEY(ptxgen_gguf_linear_spec, member, other)
+static const struct keyed keyed_gguf_linear = {
+    ptxgen_gguf_linear_family,
+    &key_gguf_linear,
+    {ROW(k, 512), ROW(n[0], 128), ROW(n[1], 128), ROW(n[2], 64),
+     ROW(epsilon, 0x3a83126f), /* 0.001 */
+     ROW(max_m, 1), ROW(w_type[0], PTXGEN_GGUF_Q5_K), ROW(w_type[1], PTXGEN_GGUF_Q2_K),
+     ROW(w_type[2], PTXGEN_GGUF_Q5_0), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
+     ROW(norm, 0), ROW(residual, PTXGEN_GGUF_LINEAR_AFTER), ROW(residual_out, 1),
+     ROW(epilogue, PTXGEN_EPILOGUE_GEGLU), ROW(bias, 1),
+     RESERVED(ptxgen_gguf_linear_spec, reserved)}};
 #undef ROW
 
 #define ROW(member, other) KEY(ptxgen_marlin_spec, member, other)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct keyed *const all_keyed[] = {&keyed_rmsnorm_q4k, &keyed_marlin, &keyed_repack,
+static const struct keyed *const all_keyed[] = {&keyed_rmsnorm_q4k, &keyed_gguf_linear, &keyed_marlin, &keyed_repack,
                                                 &keyed_w8a8,        &keyed_dense,  &keyed_sparse24,
                                                 &keyed_quantise,    &keyed_gguf_rows};
 enum { FAMILIES = sizeof all_keyed / sizeof *all_keyed, SPEC_BYTES = 256 };

@@ -6,6 +6,7 @@
 #include "tests/problems.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>

@@ -8,6 +8,7 @@
 #include "tests/problems.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>

@@ -215,6 +215,7 @@ DISPATCH(marlin)
 DISPATCH(sparse24)
 DISPATCH(w8a8)
 DISPATCH(rmsnorm_q4k)
+DISPATCH(gguf_linear)
 DISPATCH(quantise)
 DISPATCH(gguf_rows)
 
@@ -229,6 +230,7 @@ static void dispatch_loads_a_spec_once(void **state)
                     {&sparse24_harness, dispatch_sparse24},
                     {&w8a8_harness, dispatch_w8a8},
                     {&rmsnorm_q4k_harness, dispatch_rmsnorm_q4k},
+                    {&gguf_linear_harness, dispatch_gguf_linear},
                     {&quantise_harness, dispatch_quantise},
                     {&gguf_rows_harness, dispatch_gguf_rows}};
     const ptxgen_dispatch_options options = {.no_cache = true};

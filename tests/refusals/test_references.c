@@ -4,6 +4,7 @@
 #include "tests/marlin/support.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
@@ -140,6 +141,66 @@ static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
     CHANGED(o.residual = NULL, "rmsnorm_q4k: residual is NULL");
     CHANGED(o.w[0] = NULL, "rmsnorm_q4k: w[0] is NULL");
     CHANGED(o.bias[0] = NULL, "rmsnorm_q4k: bias[0] is NULL");
+#undef CHANGED
+#undef REFERENCE
+}
+
+static void gguf_linear_reference_takes_rows_of_its_outputs(void **state)
+{
+    (void)state;
+    enum { K = 32, N = 3 };
+    const ptxgen_gguf_linear_spec spec = {.k = K,
+                                          .n = {N},
+                                          .max_m = 2,
+                                          .w_type = {PTXGEN_GGUF_Q8_0},
+                                          .norm = 1,
+                                          .residual = PTXGEN_GGUF_LINEAR_AFTER,
+                                          .bias = 1};
+    const ptxgen_target target = target_of("sm_80");
+    float x[2 * K] = {0}, gamma[K] = {0}, bias[N] = {0}, bad[K] = {0};
+    unsigned char weights[N * 34] = {0}, infinite[N * 34] = {[34 + 1] = 0x7C};
+    double y[2 * N], bound[2 * N];
+    ptxgen_gguf_linear_plan plan;
+    ptxgen_error err = {0};
+    bad[1] = NAN;
+    TAKEN(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, &err));
+    const ptxgen_gguf_linear_operands good = {.m = 2,
+                                              .x = x,
+                                              .residual = x,
+                                              .gamma = gamma,
+                                              .post_gamma = gamma,
+                                              .w = {weights},
+                                              .bias = {bias}};
+    ptxgen_gguf_linear_operands o = good;
+#define REFERENCE(matrix, first, rows)                                                             \
+    ptxgen_gguf_linear_reference(&plan, &o, matrix, first, rows, y, bound, NULL, &err)
+#define CHANGED(change, sentence)                                                                  \
+    o = good;                                                                                      \
+    change;                                                                                        \
+    REFUSED(INVALID, REFERENCE(0, 0, N), sentence)
+    TAKEN(REFERENCE(0, 0, N));
+    TAKEN(REFERENCE(0, N, 0));
+    TAKEN(REFERENCE(2, 0, 0));
+    REFUSED(INVALID, REFERENCE(0, 1, N),
+            "gguf_linear: the plan has no features 1 to 4 of output 0");
+    REFUSED(INVALID, REFERENCE(1, 0, 1),
+            "gguf_linear: the plan has no features 0 to 1 of output 1");
+    REFUSED(INVALID, REFERENCE(3, 0, 0),
+            "gguf_linear: the plan has no features 0 to 0 of output 3");
+    CHANGED(o.m = 3, "gguf_linear: m = 3 is above the 2 tokens that the plan serves");
+    CHANGED(o.gamma = NULL, "gguf_linear: gamma is NULL");
+    CHANGED(o.post_gamma = NULL, "gguf_linear: post_gamma is NULL");
+    CHANGED(o.x = NULL, "gguf_linear: x is NULL");
+    CHANGED(o.residual = NULL, "gguf_linear: residual is NULL");
+    CHANGED(o.w[0] = NULL, "gguf_linear: w[0] is NULL");
+    CHANGED(o.bias[0] = NULL, "gguf_linear: bias[0] is NULL");
+    CHANGED(o.x_stride = K - 1, "gguf_linear: x_stride = 31 is less than K = 32");
+    CHANGED(o.residual_stride = K - 1, "gguf_linear: residual_stride = 31 is less than K = 32");
+    CHANGED(o.gamma = bad, "gamma[1] is nan, not finite");
+    CHANGED(o.post_gamma = bad, "post_gamma[1] is nan, not finite");
+    CHANGED(o.bias[0] = bad, "bias[1] is nan, not finite");
+    CHANGED(o.w[0] = infinite,
+            "row 1 of w[0] has a block (0) whose scale or minimum is not finite");
 #undef CHANGED
 #undef REFERENCE
 }
@@ -326,6 +387,7 @@ int main(void)
         cmocka_unit_test(dense_reference_takes_rows_that_do_not_overlap),
         cmocka_unit_test(marlin_reference_takes_matrices_of_one_shape),
         cmocka_unit_test(rmsnorm_q4k_reference_takes_rows_of_its_outputs),
+        cmocka_unit_test(gguf_linear_reference_takes_rows_of_its_outputs),
         cmocka_unit_test(sparse24_reference_takes_what_its_kernels_do),
         cmocka_unit_test(w8a8_reference_takes_scales_and_rows_that_are_there),
         cmocka_unit_test(quantise_reference_takes_tokens_that_are_there),

@@ -3,6 +3,7 @@
 #include "refusals.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
@@ -98,7 +99,8 @@ static void marlin_refuses_each_wrong_number(void **state)
         {{SET(type, 3)}, UNSUPPORTED, "marlin: the type 3 is neither PTXGEN_F16 nor PTXGEN_BF16"},
         {{SET(type, 4)}, INVALID, "marlin: the type 4 is neither PTXGEN_F16 nor PTXGEN_BF16"},
         {{SET(epilogue, 1)}, ACCEPTED},
-        {{SET(epilogue, 2)}, INVALID, "marlin: 2 is not an epilogue"},
+        {{SET(epilogue, 2)}, UNSUPPORTED, "marlin: 2 is not an epilogue of this family"},
+        {{SET(epilogue, 3)}, INVALID, "marlin: 3 is not an epilogue of this family"},
         {{SET(activation, PTXGEN_ACTIVATION_GELU_TANH)}, ACCEPTED},
         {{SET(activation, 4)}, UNSUPPORTED, "marlin: 4 is not an activation of this family"},
         {{SET(activation, 5)}, INVALID, "marlin: 5 is not an activation of this family"},
@@ -170,6 +172,97 @@ static void marlin_repack_refuses_each_wrong_number(void **state)
     };
 #undef SET
     ASSERT_REFUSALS(rows, good, plan_repack, &target);
+}
+
+/* ---- gguf_linear ---- */
+
+static ptxgen_status plan_gguf_linear(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_gguf_linear_plan plan;
+    return ptxgen_gguf_linear_make_plan(spec, target, &plan, err);
+}
+
+static void gguf_linear_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_gguf_linear_spec good = {.k = 512,
+                                          .n = {64},
+                                          .epsilon = 1e-5f,
+                                          .w_type = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q8_0},
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F16,
+                                          .norm = 1};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_gguf_linear_spec, member, number)
+    static const struct refusal rows[] = {
+        {{SET(k, 256)}, ACCEPTED},
+        {{SET(k, 4194304), SET(max_m, 1)}, ACCEPTED},
+        {{SET(k, 4194560)}, UNSUPPORTED, "gguf_linear: K = 4194560 is not within 1 and 4194304"},
+        {{SET(k, 0)}, UNSUPPORTED, "gguf_linear: K = 0 is not within 1 and 4194304"},
+        {{SET(k, 640)},
+         UNSUPPORTED,
+         "gguf_linear: K = 640 is not a multiple of 256: a row of Q4_K is whole blocks"},
+        {{SET(k, 640), SET(w_type[0], PTXGEN_GGUF_Q5_0)}, ACCEPTED},
+        {{SET(k, 48), SET(w_type[0], PTXGEN_GGUF_Q5_0)},
+         UNSUPPORTED,
+         "gguf_linear: K = 48 is not a multiple of 32: a row of Q5_0 is whole blocks"},
+        {{SET(w_type[0], 5)},
+         UNSUPPORTED,
+         "gguf_linear: w_type[0] = 5 is the number of no type that this library decodes"},
+        {{SET(w_type[0], PTXGEN_GGUF_BF16)},
+         UNSUPPORTED,
+         "gguf_linear: w_type[0] is BF16, which dense multiplies"},
+        {{SET(n[1], 5), SET(w_type[1], PTXGEN_GGUF_F32)},
+         UNSUPPORTED,
+         "gguf_linear: w_type[1] is F32, which dense multiplies"},
+        {{SET(n[0], 0)}, ACCEPTED},
+        {{SET(n[0], 0), SET(n[1], 5)},
+         UNSUPPORTED,
+         "gguf_linear: N = 0, 5, 0; the matrices must be given in order"},
+        {{SET(n[2], 5)},
+         UNSUPPORTED,
+         "gguf_linear: N = 64, 0, 5; the matrices must be given in order"},
+        {{SET(n[0], 536870912)}, ACCEPTED},
+        {{SET(n[0], 536870913)}, UNSUPPORTED, "gguf_linear: N[0] = 536870913 is above 536870912"},
+        {{SET(max_m, 8)}, ACCEPTED},
+        {{SET(max_m, 9)}, UNSUPPORTED, "gguf_linear: max_m = 9 is above 8"},
+        {{SET(x_type, 3)},
+         UNSUPPORTED,
+         "gguf_linear: x_type = 3, y_type = 1; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(y_type, 4)},
+         INVALID,
+         "gguf_linear: x_type = 1, y_type = 4; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(norm, 2)}, INVALID, "gguf_linear: norm = 2; none and RMSNorm are 0 and 1"},
+        {{SET(residual, 2)}, ACCEPTED},
+        {{SET(residual, 3)},
+         INVALID,
+         "gguf_linear: residual = 3; none, before and after the norm are 0, 1 and 2"},
+        {{SET(epilogue, 2), SET(n[1], 64)}, ACCEPTED},
+        {{SET(epilogue, 3), SET(n[1], 64)},
+         INVALID,
+         "gguf_linear: epilogue = 3; none, SwiGLU and GeGLU are 0, 1 and 2"},
+        {{SET(epilogue, 1), SET(n[1], 65)},
+         UNSUPPORTED,
+         "gguf_linear: a gate needs two matrices of equal N, not N = 64, 65, 0"},
+        {{SET(epsilon, 0x7f800000)},
+         UNSUPPORTED,
+         "gguf_linear: epsilon = inf must be at least 0 and finite"},
+        {{SET(epsilon, 0)}, ACCEPTED},
+        {{SET(norm, 0)}, ACCEPTED},
+        {{SET(residual_out, 1)},
+         UNSUPPORTED,
+         "gguf_linear: residual_out without residual would only copy x"},
+        {{SET(residual_out, 1), SET(residual, 1)}, ACCEPTED},
+        {{SET(residual_out, 1), SET(residual, 1), SET(n[0], 0)},
+         UNSUPPORTED,
+         "gguf_linear: N = 0 launches nothing, and residual_out would not be written"},
+        {{SET(residual_out, 2)}, INVALID, "gguf_linear: residual_out is 2, not 0 or 1"},
+        {{SET(bias, 2)}, INVALID, "gguf_linear: bias is 2, not 0 or 1"},
+        {{SET(reserved[0], 1)}, INVALID, "gguf_linear: reserved[0] is 1, not 0"},
+        {{SET(reserved[1], 1)}, INVALID, "gguf_linear: reserved[1] is 1, not 0"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_gguf_linear, &target);
 }
 
 /* ---- rmsnorm_q4k ---- */
@@ -246,7 +339,8 @@ static void rmsnorm_q4k_refuses_each_wrong_number(void **state)
          INVALID,
          "rmsnorm_q4k: x_type = 1, y_type = 4; f32, f16 and bf16 are 0, 1, 2"},
         {{SET(bias, 1), SET(residual, 1), SET(residual_out, 1)}, ACCEPTED},
-        {{SET(epilogue, 2)}, INVALID, FLAG},
+        {{SET(epilogue, 2)}, UNSUPPORTED, "rmsnorm_q4k: epilogue = 2, GeGLU, which gguf_linear has"},
+        {{SET(epilogue, 3)}, INVALID, FLAG},
         {{SET(bias, 2)}, INVALID, FLAG},
         {{SET(residual, 2)}, INVALID, FLAG},
         {{SET(residual_out, 2)}, INVALID, FLAG},
@@ -389,7 +483,8 @@ static void w8a8_refuses_each_wrong_number(void **state)
         {{SET(reserved[1], 1)}, INVALID, FLAGS},
         {{SET(epilogue, 1), SET(residual, 1)}, ACCEPTED},
         {{SET(activation, 4), SET(residual, 1)}, ACCEPTED},
-        {{SET(epilogue, 2)}, INVALID, "w8a8: 2 is not an epilogue"},
+        {{SET(epilogue, 2)}, UNSUPPORTED, "w8a8: 2 is not an epilogue of this family"},
+        {{SET(epilogue, 3)}, INVALID, "w8a8: 3 is not an epilogue of this family"},
         {{SET(activation, 5)}, INVALID, "w8a8: 5 is not an activation"},
         {{SET(epilogue, 1), SET(activation, 1)},
          INVALID,
@@ -679,6 +774,7 @@ int main(void)
         cmocka_unit_test(dense_refuses_each_wrong_number),
         cmocka_unit_test(marlin_refuses_each_wrong_number),
         cmocka_unit_test(marlin_repack_refuses_each_wrong_number),
+        cmocka_unit_test(gguf_linear_refuses_each_wrong_number),
         cmocka_unit_test(rmsnorm_q4k_refuses_each_wrong_number),
         cmocka_unit_test(sparse24_refuses_each_wrong_number),
         cmocka_unit_test(w8a8_refuses_each_wrong_number),

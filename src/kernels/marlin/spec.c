@@ -42,8 +42,8 @@ static ptxgen_status check_types(const ptxgen_marlin_spec *s, ptxgen_error *err)
         return ptxgen_fail(err, plan_refuses_enumerator(s->type <= PTXGEN_F64),
                            "marlin: the type %u is neither PTXGEN_F16 nor PTXGEN_BF16", s->type);
     if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %u is not an epilogue",
-                           s->epilogue);
+        return ptxgen_fail(err, plan_refuses_enumerator(s->epilogue <= PTXGEN_EPILOGUE_GEGLU),
+                           "marlin: %u is not an epilogue of this family", s->epilogue);
     if (s->activation > PTXGEN_ACTIVATION_GELU_TANH)
         return ptxgen_fail(err, plan_refuses_enumerator(s->activation <= PTXGEN_ACTIVATION_RELU),
                            "marlin: %u is not an activation of this family", s->activation);

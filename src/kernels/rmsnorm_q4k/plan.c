@@ -43,6 +43,9 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
             err, plan_refuses_enumerator(s->x_type <= PTXGEN_F64 && s->y_type <= PTXGEN_F64),
             "rmsnorm_q4k: x_type = %u, y_type = %u; f32, f16 and bf16 are 0, 1, 2", s->x_type,
             s->y_type);
+    if (s->epilogue == PTXGEN_EPILOGUE_GEGLU)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: epilogue = 2, GeGLU, which gguf_linear has");
     if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU || s->bias > 1 || s->residual > 1 ||
         s->residual_out > 1 || s->reserved[0] || s->reserved[1])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,

@@ -31,8 +31,8 @@ static ptxgen_status check_epilogue(const ptxgen_w8a8_spec *s, ptxgen_error *err
 {
     bool gated = w8a8_gated(s);
     if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: %u is not an epilogue",
-                           s->epilogue);
+        return ptxgen_fail(err, plan_refuses_enumerator(s->epilogue <= PTXGEN_EPILOGUE_GEGLU),
+                           "w8a8: %u is not an epilogue of this family", s->epilogue);
     if (s->activation > PTXGEN_ACTIVATION_RELU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: %u is not an activation",
                            s->activation);

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * gguf_linear: products with weights in any GGUF type, for decoding 1 to 8 tokens at a time, with
+ * what usually stands before and after them: a residual, RMSNorm, biases, a gate.
+ *
+ *     g[m,k] = x[m,k]                                             residual none
+ *            = x[m,k] + residual[m,k]                             before the norm
+ *            = residual[m,k] + RMSNorm(x)[m,k]·post_gamma[k]      after a norm of its own
+ *     h[m,k] = g[m,k]                                             norm none
+ *            = g[m,k]·gamma[k] / sqrt(mean_k(g[m,k]²) + ε)        norm RMSNorm
+ *     y_i[m,n] = Σ_k w_i[n,k]·h[m,k] (+ bias_i[n])                i = 0, 1, 2
+ *
+ *     x, residual  [M, K]    activations of M tokens; g is rounded to their type where there is a
+ *                            residual, and may be written to residual_out [M, K]
+ *     w_i          [N_i, K]  weights in rows of a GGUF type (gguf_types.h), each matrix in its own
+ *     y_i          [M, N_i]  outputs; bias_i [N_i]
+ *
+ * Up to three matrices share x (Q, K and V). A pair of them may be gate and up of equal N, with one
+ * output: y_0 = silu(gate)·up with PTXGEN_EPILOGUE_SWIGLU, gelu_tanh(gate)·up with
+ * PTXGEN_EPILOGUE_GEGLU, also where their types differ.
+ *
+ * Weights are read as files have them: rows of whole blocks without gaps, at any address that is a
+ * multiple of the type's own alignment, which is 16 for Q4_K and Q5_K, 8 for Q5_1 and IQ4_XS, 4 for
+ * Q4_1 and Q2_K, 1 for MXFP4, and else 2. Any N; K is a multiple of each type's block, 32 or 256.
+ * No byte before or past a matrix is read.
+ *
+ * A launch enqueues two kernels: one makes h and writes it to the workspace as fixed point, and the
+ * other multiplies, having begun to read weights before the first has ended (sm_90 and later).
+ *
+ * h is rounded to fixed point with one power of two for each 256 values of a token: integers of 16
+ * bits where x is f16 or bf16, which lose at most 2⁻¹⁴·⁹ of the largest of the 256, and of 24 bits
+ * where x is f32, which lose at most 2⁻²²·⁹. Products of these integers with the codes and the
+ * integer scales of a block are exact; blocks add up in f32. The bound is that of
+ * ptxgen_gguf_linear_reference. The result depends on the spec, the target and the inputs only: the
+ * same bits in every launch. A token with a NaN or infinity in h gives NaN in its own row of y
+ * only.
+ *
+ * The range, for finite operands:
+ * - Squares of g that overflow f32 are summed scaled by 2⁻¹⁶⁰. A row of zeros with ε = 0 gives NaN.
+ * - Where sums of |w·h| exceed f32's largest number, or a block's scale is above 2¹⁰⁰ (MXFP4), y is
+ *   right or not a finite number.
+ * - The fixed point's power of two is at least 2⁻¹²⁵.
+ *
+ * Not in this version, and refused by a sentence: more than 8 tokens, and weights in F32, F16 and
+ * BF16, which the family `dense` multiplies.
+ *
+ *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
+ *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,
+ *                                                PTXGEN_GGUF_Q8_0},
+ *                                     .x_type = PTXGEN_F32, .y_type = PTXGEN_F32,
+ *                                     .norm = PTXGEN_GGUF_LINEAR_RMSNORM};
+ *     ptxgen_gguf_linear *kernel;
+ *     ptxgen_gguf_linear_dispatch(dispatcher, &spec, &kernel, &err);
+ *     ptxgen_gguf_linear_launch(kernel, &args, stream, &err);
+ *
+ * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
+ * functions are pure and may be called from any thread, except for load, dispatch, destroy and
+ * launch, for which kernel.h and dispatch.h say what several threads may do at the same time.
+ */
+#ifndef PTXGEN_GGUF_LINEAR_H
+#define PTXGEN_GGUF_LINEAR_H
+
+#include <ptxgen/accuracy.h>
+#include <ptxgen/dispatch.h>
+#include <ptxgen/gguf_types.h>
+#include <ptxgen/guarantee.h>
+#include <ptxgen/kernel.h>
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PTXGEN_GGUF_LINEAR_MATRICES = 3, PTXGEN_GGUF_LINEAR_MAX_M = 8 };
+
+typedef enum ptxgen_gguf_linear_norm {
+    PTXGEN_GGUF_LINEAR_NO_NORM = 0,
+    PTXGEN_GGUF_LINEAR_RMSNORM = 1
+} ptxgen_gguf_linear_norm;
+
+/** Where the residual is added. */
+typedef enum ptxgen_gguf_linear_residual {
+    PTXGEN_GGUF_LINEAR_NO_RESIDUAL = 0,
+    PTXGEN_GGUF_LINEAR_BEFORE = 1, /**< x + residual */
+    PTXGEN_GGUF_LINEAR_AFTER = 2   /**< residual + RMSNorm(x)·post_gamma, as gemma has it */
+} ptxgen_gguf_linear_residual;
+
+/** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
+typedef struct ptxgen_gguf_linear_spec {
+    uint32_t k;                              /**< a multiple of each type's block */
+    uint32_t n[PTXGEN_GGUF_LINEAR_MATRICES]; /**< features of each matrix; unused ones 0 */
+    float epsilon;  /**< of norms: at least 0, used at full precision */
+    uint32_t max_m; /**< the most tokens of a launch; 0: as many as this version serves, 8 */
+    uint8_t w_type[PTXGEN_GGUF_LINEAR_MATRICES]; /**< ptxgen_gguf_type; of unused ones ignored */
+    uint8_t x_type, y_type;                      /**< ptxgen_element: f32, f16, bf16 */
+    uint8_t norm;                                /**< ptxgen_gguf_linear_norm */
+    uint8_t residual;                            /**< ptxgen_gguf_linear_residual */
+    uint8_t residual_out;                        /**< 1: g is also written out */
+    uint8_t epilogue;                            /**< ptxgen_epilogue */
+    uint8_t bias;                                /**< 1: f32 biases are added */
+    uint8_t reserved[2];
+} ptxgen_gguf_linear_spec;
+
+/**
+ * The shape of the kernels for up to `tile_m` tokens. K is divided into `parts`, each with CTAs of
+ * its own. A part's CTAs of wn × wk warps walk through tiles of 16 features: wn tiles at a time,
+ * each of which wk warps multiply that divide the part's K.
+ *
+ * There is no use_tile: make_plan compares every shape that fits.
+ */
+typedef struct ptxgen_gguf_linear_variant {
+    uint32_t tile_m;               /**< 1, 2, 4 or 8 */
+    uint32_t parts;                /**< parts of K; above 1, parts are added up in the workspace */
+    uint32_t part_ctas;            /**< CTAs of a part */
+    uint32_t wn, wk;               /**< warps along N and K */
+    uint32_t stages;               /**< slots of a warp's ring, of 256 of K each */
+    uint32_t shared_bytes;         /**< shared memory of one CTA */
+    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
+} ptxgen_gguf_linear_variant;
+
+enum { PTXGEN_GGUF_LINEAR_VARIANTS = 4 };
+
+typedef struct ptxgen_gguf_linear_plan {
+    ptxgen_gguf_linear_spec spec;
+    ptxgen_target target;
+    uint32_t planes; /**< bytes of an integer that h becomes: 2, or 3 where x is f32 */
+    uint32_t variant_count;
+    ptxgen_gguf_linear_variant variants[PTXGEN_GGUF_LINEAR_VARIANTS]; /**< by rising tile_m */
+} ptxgen_gguf_linear_plan;
+
+/**
+ * Validates the spec and chooses the shapes. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: a
+ * type that is not multiplied, K not a multiple of a type's block, ε below 0 or not finite, more
+ * than 8 tokens, a gate over unequal N, residual_out without a residual.
+ */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
+                                                      const ptxgen_target *target,
+                                                      ptxgen_gguf_linear_plan *plan,
+                                                      ptxgen_error *err);
+/** The variant that serves m tokens; NULL when m is 0 or above the spec's max_m, or N is 0. */
+PTXGEN_API const ptxgen_gguf_linear_variant *
+ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
+/** CTAs of the product in a launch of m tokens. */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                                 uint32_t *ctas, ptxgen_error *err);
+/** Writes one sentence for people to read: how a launch of m tokens is divided. */
+PTXGEN_API void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                           char *text, size_t size);
+/**
+ * The name of the entry that multiplies, as "gguf_linear_m4"; the number is tile_m. The one that
+ * makes h is "gguf_linear_prepare_m4". Names are stable (guarantee.h).
+ */
+PTXGEN_API const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant);
+/** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan,
+                                                      uint64_t m, ptxgen_guarantee *guarantee,
+                                                      ptxgen_error *err);
+/**
+ * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all). An
+ * error becomes the module's sticky error and is returned.
+ */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan,
+                                                 uint32_t variants, ptx_module *module,
+                                                 ptxgen_error *err);
+
+/* ---- the reference ---- */
+
+/**
+ * The arrays of ptxgen_gguf_linear_args in host memory. Strides are in elements; 0 means the length
+ * of the row. Members that the spec does not use are ignored. Gammas and biases must be aligned to
+ * their elements; the other arrays may start at any address.
+ */
+typedef struct ptxgen_gguf_linear_operands {
+    uint64_t m;                                     /**< at most the spec's max_m */
+    const void *x, *residual;                       /**< [m, k] of x's type */
+    const float *gamma, *post_gamma;                /**< [k] */
+    const void *w[PTXGEN_GGUF_LINEAR_MATRICES];     /**< [n, k] in the matrix's type */
+    const float *bias[PTXGEN_GGUF_LINEAR_MATRICES]; /**< [n] */
+    uint64_t x_stride, residual_stride;
+} ptxgen_gguf_linear_operands;
+
+/**
+ * Computes features first_n to first_n + count − 1 of output `matrix` (0 with a gate) in double
+ * precision: y [m, count], and unless `bound` is NULL the bound of the error of this plan's kernel
+ * after rounding to y's type. Compare with ptxgen_gguf_linear_agrees: a bound is infinite where
+ * rounding decides between the largest finite output and infinity, and NaN where the sums of a
+ * kernel could exceed f32, for which no statement is made.
+ *
+ * Unless `sum` is NULL it receives g as [m, k] of x's type. With the residual BEFORE the norm these
+ * are the bits of residual_out; AFTER it, a kernel's g may be the neighbouring number where the
+ * exact one is near the middle of two. The function is slow and allocates memory; different threads
+ * may compute different features.
+ *
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for what is NULL or out of range, and for weights, gammas
+ * or biases that are not finite; PTXGEN_ERROR_OUT_OF_MEMORY.
+ */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_reference(const ptxgen_gguf_linear_plan *plan,
+                                                      const ptxgen_gguf_linear_operands *operands,
+                                                      uint32_t matrix, uint32_t first_n,
+                                                      uint32_t count, double *y, double *bound,
+                                                      void *sum, ptxgen_error *err);
+/** Like ptxgen_gguf_linear_reference, and also the spread of each output (accuracy.h), or NULL. */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_reference_spread(
+    const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_operands *operands,
+    uint32_t matrix, uint32_t first_n, uint32_t count, double *y, double *bound,
+    ptxgen_spread *spread, void *sum, ptxgen_error *err);
+/** True if both are NaN, if they are equal or within the bound, or if the bound is NaN. */
+PTXGEN_API bool ptxgen_gguf_linear_agrees(double output, double y, double bound);
+
+/* ---- running it ---- */
+
+/**
+ * The arguments of a launch: device addresses, and strides in elements. Zero it, then fill it.
+ * Members that the spec does not use are ignored.
+ *
+ * Activations may start at any multiple of their element's size; rows that start at multiples of 16
+ * bytes are read faster. Weights start at any multiple of their type's alignment, gammas and biases
+ * at a multiple of 4, the workspace at a multiple of 16; what it holds before does not matter.
+ *
+ * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays").
+ */
+typedef struct ptxgen_gguf_linear_args {
+    uint64_t m;                                 /**< tokens: 0 launches nothing */
+    uint64_t x, residual, residual_out;         /**< [m, k], x's type */
+    uint64_t gamma, post_gamma;                 /**< f32 [k] */
+    uint64_t w[PTXGEN_GGUF_LINEAR_MATRICES];    /**< [n, k] in w_type */
+    uint64_t bias[PTXGEN_GGUF_LINEAR_MATRICES]; /**< f32 [n] */
+    uint64_t y[PTXGEN_GGUF_LINEAR_MATRICES];    /**< [m, n], row stride y_stride ≥ n */
+    uint64_t workspace;                         /**< workspace_bytes of it, not zeroed */
+    uint64_t x_stride, residual_stride, residual_out_stride; /**< below 2³²; 0 means k */
+    uint64_t y_stride[PTXGEN_GGUF_LINEAR_MATRICES]; /**< below 2³²; 0 means that matrix's n */
+    /**
+     * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
+     * ended (programmatic dependent launch). It then reads only weights and gammas until that
+     * kernel's results are visible, so that kernel must not be the one that writes them.
+     */
+    uint32_t overlap_previous;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t x_bytes, residual_bytes, residual_out_bytes, gamma_bytes, post_gamma_bytes;
+    uint64_t w_bytes[PTXGEN_GGUF_LINEAR_MATRICES], bias_bytes[PTXGEN_GGUF_LINEAR_MATRICES];
+    uint64_t y_bytes[PTXGEN_GGUF_LINEAR_MATRICES], workspace_bytes;
+} ptxgen_gguf_linear_args;
+
+/** A plan's loaded entries, in one context. */
+typedef struct ptxgen_gguf_linear ptxgen_gguf_linear;
+
+/** The family for ptxgen/dispatch.h. */
+PTXGEN_API const ptxgen_family *ptxgen_gguf_linear_family(void);
+
+/** ptxgen_dispatch for this family; release the reference with ptxgen_gguf_linear_destroy. */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_dispatch(ptxgen_dispatcher *dispatcher,
+                                                     const ptxgen_gguf_linear_spec *spec,
+                                                     ptxgen_gguf_linear **kernel,
+                                                     ptxgen_error *err);
+
+/**
+ * Emits the plan's text and loads it into the current context, without a dispatcher. Errors: those
+ * of the builder and the driver; PTXGEN_ERROR_TARGET if the plan's target does not run on the
+ * context's device.
+ */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_load(const ptxgen_driver *driver,
+                                                 const ptxgen_gguf_linear_plan *plan,
+                                                 const ptxgen_module_options *options,
+                                                 ptxgen_gguf_linear **kernel, ptxgen_error *err);
+/** Unloads a kernel from load; releases a reference from dispatch. NULL does nothing. */
+PTXGEN_API void ptxgen_gguf_linear_destroy(ptxgen_gguf_linear *kernel);
+/** The driver's attributes of the entry that multiplies m tokens; NULL when none does. */
+PTXGEN_API const ptxgen_kernel_attributes *
+ptxgen_gguf_linear_attributes(const ptxgen_gguf_linear *kernel, uint64_t m);
+/** Bytes of workspace that this launch needs; pure. */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_linear *kernel,
+                                                            const ptxgen_gguf_linear_args *args,
+                                                            uint64_t *bytes, ptxgen_error *err);
+
+/**
+ * Enqueues the product on `stream`, which takes two kernels, or three for a gate of two types. A
+ * launch does not allocate or synchronise, and may be captured. Launches that may run at the same
+ * time need workspaces of their own. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
+ * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer
+ * that is too small, arrays that overlap or an m above the spec's max_m; PTXGEN_ERROR_UNSUPPORTED
+ * for a stride that the kernel cannot hold; and those of ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_gguf_linear_launch(const ptxgen_gguf_linear *kernel,
+                                                   const ptxgen_gguf_linear_args *args,
+                                                   ptxgen_cu_stream stream, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

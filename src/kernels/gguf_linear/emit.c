@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries: h for all tokens of a launch (prepare.c), then the product.
+ *
+ *     kernel before ─▶ prepare: g, h, fixed point ─▶ records in the workspace
+ *                                                        │ whole, once, for the CTA's part of K
+ *     w, rows as files have them                         ▼
+ *       cp.async ─▶ a ring for each warp ─▶ codes ─▶ mma.sync × planes ─▶ scale, f32 (product.c)
+ *                                                            ─▶ end of the tile (finish.c) ─▶ y
+ *
+ * A CTA has wn × wk warps. Each takes tiles of 16 rows and a range of K of its own, and streams its
+ * weights by itself, without a barrier of the CTA: only at the end of a tile do the warps along K
+ * meet. So a step of a warp is: wait for its oldest copies, issue those of a unit stages − 1
+ * further on, multiply. From sm_90 on the rings are filled while the kernels ahead still run.
+ *
+ * Matrices are grouped by type into phases. The code of a phase stands once for each type; a warp
+ * goes through the tiles of one phase, then of the next.
+ */
+#include "emit.h"
+
+#include "../gemm/empty.h"
+#include "../gemm/tile.h"
+
+/* ---- the begin ---- */
+
+static void load_params(struct gguf_linear_kernel *q)
+{
+    static const char *const wide[] = {"w0", "w1", "w2", "bias0",   "bias1",    "bias2",
+                                       "y0", "y1", "y2", "records", "counters", "partials"};
+    static const char *const narrow[] = {"y_stride0", "y_stride1", "y_stride2"};
+    ptx_kernel *k = q->k;
+    for (int i = 0; i < PRODUCT_Y_STRIDE; i++)
+        q->params[i] = ptx_param_u64(k, wide[i]);
+    for (int i = 0; i < MATRICES; i++)
+        q->y_stride[i] = ptx_param_u32(k, narrow[i]);
+    q->m = ptx_param_u32(k, "m");
+}
+
+static ptx_u32 shared_buffer(ptx_kernel *k, const char *name, uint32_t bytes, uint32_t align)
+{
+    return ptx_shared_address(k, ptx_shared_declare(k, name, bytes, align));
+}
+
+/* The first unit of a part, or of a warp, of `all` units in `count` shares. */
+static ptx_u32 share(ptx_kernel *k, ptx_u32 number, ptx_u32 all, uint32_t count)
+{
+    return count == 1 ? ptx_mul_lo_u32(k, number, all)
+                      : gemm_divide(k, ptx_mul_lo_u32(k, number, all), count);
+}
+
+static void find_threads(struct gguf_linear_kernel *q)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_gguf_linear_variant *v = q->v;
+    const uint32_t warps = v->wn * v->wk;
+    q->at = gemm_find_threads(k);
+    q->wn = gemm_divide(k, q->at.warp, v->wk);
+    q->wk = gemm_remainder(k, q->at.warp, v->wk);
+    q->part = gemm_divide(k, q->at.cta, v->part_ctas);
+    q->place = gemm_remainder(k, q->at.cta, v->part_ctas);
+
+    ptx_u32 all = ptx_mov_u32(k, U32(units(q->spec)));
+    ptx_u32 part_first = share(k, q->part, all, v->parts);
+    ptx_u32 part_end = share(k, ptx_add_u32(k, q->part, U32(1)), all, v->parts);
+    ptx_u32 in_part = ptx_sub_u32(k, part_end, part_first);
+    ptx_u32 first = share(k, q->wk, in_part, v->wk);
+    ptx_u32 end = share(k, ptx_add_u32(k, q->wk, U32(1)), in_part, v->wk);
+    q->first = ptx_add_u32(k, part_first, first);
+    q->count = ptx_sub_u32(k, end, first);
+
+    uint32_t ring = v->stages * slot_bytes(q->spec), record = record_bytes(q->plan, v->tile_m);
+    ptx_u32 rings = shared_buffer(k, "rings of weights", warps * ring, 128);
+    q->ring = ptx_mad_lo_u32(k, q->at.warp, U32(ring), rings);
+    ptx_u32 records = shared_buffer(k, "records of h", part_units(q->spec, v->parts) * record, 16);
+    uint32_t partial = columns(q->plan, v->tile_m) * TILE_ROWS * 4;
+    ptx_u32 partials = shared_buffer(k, "partial sums", warps * partial, 16);
+    q->partials = ptx_mad_lo_u32(k, q->wn, U32(v->wk * partial), partials);
+    if (v->parts > 1)
+        q->arrivals = shared_buffer(k, "arrivals", v->wn * 4, 4);
+    q->records = records;
+}
+
+/* All threads copy the part's records, and the CTA waits for them. */
+static void load_records(struct gguf_linear_kernel *q)
+{
+    ptx_kernel *k = q->k;
+    const uint32_t record = record_bytes(q->plan, q->v->tile_m);
+    const uint32_t threads = 32 * q->v->wn * q->v->wk;
+    ptx_section(k, "records of h into shared memory");
+    ptx_u32 all = ptx_mov_u32(k, U32(units(q->spec)));
+    ptx_u32 first = share(k, q->part, all, q->v->parts);
+    ptx_u32 end = share(k, ptx_add_u32(k, q->part, U32(1)), all, q->v->parts);
+    ptx_u32 chunks = ptx_mul_lo_u32(k, ptx_sub_u32(k, end, first), U32(record / 16));
+    ptx_u64 base = ptx_mad_wide_u32(k, first, U32(record), q->params[PRODUCT_RECORDS]);
+    ptx_u32 chunk = ptx_mov_u32(k, q->at.thread);
+    ptx_for(k, chunk, chunks, U32(threads)) {
+        ptx_u32 to = ptx_mad_lo_u32(k, chunk, U32(16), q->records);
+        ptx_cp_async_cg(k, to, 0, ptx_mad_wide_u32(k, chunk, U32(16), base), 0, 16);
+    }
+    ptx_cp_async_wait_all(k);
+    ptx_bar_sync(k, 0);
+    ptx_u32 own = ptx_sub_u32(k, q->first, first);
+    q->records = ptx_mad_lo_u32(k, own, U32(record), q->records);
+}
+
+/* ---- a phase ---- */
+
+/* How far the lane's two rows of the tile's first unit lie behind a multiple of 16. */
+static void find_shifts(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 tile,
+                        ptx_u32 shifts[2])
+{
+    ptx_kernel *k = q->k;
+    if (row_align(q->spec, p->type->type) == 16)
+        return;
+    ptx_u64 rows[2];
+    struct place at = gguf_linear_locate(q, p, tile);
+    gguf_linear_find_rows(q, p, &at, rows);
+    for (int i = 0; i < 2; i++) {
+        ptx_u32 low = ptx_cvt_u32_u64(k, rows[i]);
+        ptx_mad_lo_u32_to(k, shifts[i], q->first, U32(unit_bytes(p->type->type)), low);
+    }
+}
+
+static void multiply_tile(struct gguf_linear_kernel *q, const struct phase *p, struct stream *s,
+                          ptx_u32 slot, const ptx_u32 lows[2], struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "a unit: wait, issue the copies of another, multiply");
+    const bool is_shifted = row_align(q->spec, p->type->type) < 16;
+    ptx_u32 record = ptx_mov_u32(k, q->records), left = ptx_mov_u32(k, q->count);
+    ptx_u32 unit = ptx_mov_u32(k, q->first);
+    ptx_loop(k, steps) {
+        ptx_nounroll(k);
+        ptx_loop_break_if(&steps, ptx_setp_eq_u32(k, left, U32(0)), false);
+        ptx_cp_async_wait_group(k, (int)q->v->stages - 2);
+        ptx_bar_warp_sync(k, ALL_LANES); /* copies are visible, and the slot before has been read */
+        gguf_linear_issue(q, s);
+        ptx_u32 shifts[2] = {U32(0), U32(0)};
+        for (int i = 0; is_shifted && i < 2; i++)
+            shifts[i] = ptx_and_b32(k, lows[i], U32(15));
+        gguf_linear_multiply(q, p, slot, shifts, record, unit, sums);
+        gguf_linear_next_slot(q, slot);
+        for (int i = 0; is_shifted && i < 2; i++)
+            ptx_add_u32_to(k, lows[i], lows[i], U32(unit_bytes(p->type->type)));
+        ptx_add_u32_to(k, record, record, U32(record_bytes(q->plan, q->v->tile_m)));
+        ptx_add_u32_to(k, unit, unit, U32(1));
+        ptx_sub_u32_to(k, left, left, U32(1));
+    }
+}
+
+static void take_tiles(struct gguf_linear_kernel *q, const struct phase *p, struct stream *s)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 tile = ptx_mov_u32(k, gguf_linear_first_tile(q, p)), slot = ptx_mov_u32(k, q->ring);
+    ptx_u32 lows[2];
+    struct sums sums;
+    for (int i = 0; i < 2; i++)
+        lows[i] = ptx_mov_u32(k, U32(0));
+    for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
+        for (int i = 0; i < 4; i++)
+            sums.acc[n][i] = ptx_mov_f32(k, F32(0));
+    ptx_for(k, tile, U32(phase_tiles(q->spec, p)), U32(tile_step(q))) {
+        ptx_nounroll(k);
+        for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
+            for (int i = 0; i < 4; i++)
+                ptx_mov_f32_to(k, sums.acc[n][i], F32(0));
+        find_shifts(q, p, tile, lows);
+        multiply_tile(q, p, s, slot, lows, &sums);
+        gguf_linear_finish(q, p, tile, &sums);
+    }
+}
+
+/* Groups the matrices by type, in the order of their first. */
+static uint32_t make_phases(const ptxgen_gguf_linear_spec *s, struct phase phases[MATRICES])
+{
+    uint32_t count = 0, before = 0;
+    for (uint32_t i = 0; i < matrix_count(s); i++) {
+        uint32_t at = 0;
+        while (at < count && phases[at].type->type != s->w_type[i])
+            at++;
+        if (at == count)
+            phases[count++] = (struct phase){.type = gguf_linear_type(s->w_type[i])};
+        phases[at].matrices[phases[at].count++] = i;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        phases[i].before = before;
+        before += phase_tiles(s, &phases[i]);
+    }
+    return count;
+}
+
+/* ---- entries ---- */
+
+static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
+                         ptx_module *module)
+{
+    struct gguf_linear_kernel q = {.plan = plan, .spec = &plan->spec, .v = v};
+    struct phase phases[MATRICES];
+    uint32_t count = make_phases(&plan->spec, phases);
+    ptx_kernel *k = q.k = ptx_kernel_begin(module, ptxgen_gguf_linear_entry(v));
+    ptx_kernel_reqntid(k, 32 * v->wk * v->wn, 1, 1);
+    ptx_kernel_minnctapersm(k, 1);
+    load_params(&q);
+    find_threads(&q);
+    ptx_section(k, "first copies of weights");
+    struct stream s = gguf_linear_start_stream(&q, &phases[0]);
+    if (gemm_overlaps(&plan->target)) {
+        ptx_griddepcontrol_launch_dependents(k);
+        ptx_griddepcontrol_wait(k);
+    }
+    gguf_linear_find_columns(&q);
+    load_records(&q);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) {
+            ptx_cp_async_wait_all(k);
+            ptx_bar_warp_sync(k, ALL_LANES); /* the slots have been read */
+            s = gguf_linear_start_stream(&q, &phases[i]);
+        }
+        take_tiles(&q, &phases[i], &s);
+    }
+    ptx_cp_async_wait_all(k);
+    ptx_kernel_end(k);
+}
+
+ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan, uint32_t variants,
+                                      ptx_module *module, ptxgen_error *err)
+{
+    if (!gguf_linear_is_plan(plan) || !module)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "gguf_linear: a plan that was made, and a module, must be given");
+    if (!plan->variant_count)
+        gemm_emit_empty(module, "gguf_linear_empty", &(const struct gemm_empty){.n = 0});
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
+        if (!(variants >> i & 1))
+            continue;
+        gguf_linear_emit_prepare(plan, &plan->variants[i], module);
+        emit_product(plan, &plan->variants[i], module);
+        if (is_joined(&plan->spec))
+            gguf_linear_emit_join(plan, &plan->variants[i], module);
+    }
+    return ptx_module_status(module, err);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The types and functions that the files of the gguf_linear emitter share. */
+#ifndef PTXGEN_GGUF_LINEAR_EMIT_H
+#define PTXGEN_GGUF_LINEAR_EMIT_H
+
+#include "../gemm/emit.h"
+#include "layout.h"
+
+enum { MAX_N_TILES = 3, MOST_WORDS = 512 };
+
+/* ---- types.c: from the bytes of a unit to integers and scales ---- */
+
+/*
+ * A unit of two rows in shared memory, as a lane reads it: `row` are the rows' first bytes, and
+ * `lane_row` lie 4 bytes further for each quad lane. Words that have been read are kept.
+ */
+struct unit {
+    ptx_kernel *k;
+    uint32_t align; /* of which `row` are multiples */
+    ptx_u32 row[2], lane_row[2];
+    ptx_u32 quad4;       /* 4 · quad lane */
+    ptx_u32 pair_bytes;  /* selector of bytes 2q, 2q, 2q + 1, 2q + 1 */
+    ptx_pred odd, upper; /* quad lanes 1 and 3, 2 and 3 */
+    ptx_u32 table[4];    /* numbers of a type's 16 codes, a byte each */
+
+    /* Filled by a type, for both rows. */
+    ptx_f32 d[2], dmin[2]; /* d·(scales·codes − offset·scales) − dmin·minima, or d·codes + dmin */
+    ptx_u32 scales[2][4]; /* signed bytes, by group */
+    ptx_u32 minima[2];    /* signed bytes: the minima, or scales, of groups of 16 4q to 4q + 3 */
+
+    struct {
+        bool by_lane, high;
+        int row, phase, index;
+        ptx_u32 word;
+    } words[MOST_WORDS];
+    unsigned word_count;
+    struct {
+        bool is_known;
+        ptx_u32 row, lane_row, selector;
+    } phases[2][4];
+};
+
+struct gguf_linear_type {
+    uint32_t type;
+    struct gguf_linear_facts facts;
+    uint32_t group; /* weights that share an integer scale, 16 or 32; 0: each block has its d */
+    int32_t offset; /* by which codes are too large, where `minima` are the scales; else 0 */
+    bool has_dmin;
+    const uint32_t *table;
+    void (*scale)(struct unit *u, int row);                 /* of all groups */
+    void (*block)(struct unit *u, unsigned group, int row); /* of a block of 32 */
+    /* The codes of a group of 32 as signed bytes: the lane's four of each half. */
+    void (*codes)(struct unit *u, unsigned group, int row, ptx_u32 to[2]);
+};
+const struct gguf_linear_type *gguf_linear_type(uint32_t type);
+
+/* ---- the product ---- */
+
+struct gguf_linear_kernel {
+    ptx_kernel *k;
+    const ptxgen_gguf_linear_plan *plan;
+    const ptxgen_gguf_linear_spec *spec;
+    const ptxgen_gguf_linear_variant *v;
+    struct gemm_threads at;
+    ptx_u32 wk, wn;                            /* the warp's place along K and along N */
+    ptx_u32 part, place;                       /* the CTA's part of K, and its place in it */
+    ptx_u32 first, count;                      /* the warp's units of a tile */
+    ptx_u32 ring, records, partials, arrivals; /* shared: the warp's ring, its first record, … */
+    ptx_u32 b[MAX_N_TILES], columns[MAX_N_TILES]; /* offsets in a record: fragments, powers */
+    ptx_u32 s16[MAX_N_TILES], quad4, pair_bytes;
+    ptx_pred odd, upper;
+    ptx_u64 params[PRODUCT_Y_STRIDE];
+    ptx_u32 y_stride[MATRICES], m;
+};
+
+/* The matrices of one type, whose tiles are numbered through. */
+struct phase {
+    const struct gguf_linear_type *type;
+    uint32_t matrices[MATRICES], count;
+    uint32_t before; /* tiles of the phases before this one */
+};
+static inline uint32_t phase_tiles(const ptxgen_gguf_linear_spec *s, const struct phase *p)
+{
+    uint32_t tiles = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        tiles += matrix_tiles(s, p->matrices[i]);
+    return tiles;
+}
+
+/* Where a tile is. */
+struct place {
+    ptx_u64 w, bias, y;
+    ptx_u32 feature, n; /* its first feature in the matrix, whose features are n */
+    ptx_u32 y_stride;
+};
+struct place gguf_linear_locate(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 tile);
+/* Tiles from a warp's tile to its next one. */
+static inline uint32_t tile_step(const struct gguf_linear_kernel *q)
+{
+    return q->v->part_ctas * q->v->wn;
+}
+
+/* ---- stream.c ---- */
+
+/* Where a warp's next copies come from and go to. */
+struct stream {
+    const struct phase *phase;
+    ptx_u32 tile, left; /* units that are left of the tile */
+    ptx_u64 rows[2];    /* where the lane's two rows of the next unit begin */
+    ptx_u64 begin, end; /* of the matrix */
+    ptx_u32 fill;       /* shared address of the next slot */
+};
+/* Issues the copies of all slots but one. */
+struct stream gguf_linear_start_stream(struct gguf_linear_kernel *q, const struct phase *p);
+void gguf_linear_issue(struct gguf_linear_kernel *q, struct stream *s);
+/* Moves a slot's address on. */
+void gguf_linear_next_slot(struct gguf_linear_kernel *q, ptx_u32 slot);
+/* The two rows of the weights that a lane copies and multiplies, of a tile. */
+void gguf_linear_find_rows(struct gguf_linear_kernel *q, const struct phase *p,
+                           const struct place *at, ptx_u64 rows[2]);
+/* The first tile of the warp in a phase. */
+ptx_u32 gguf_linear_first_tile(struct gguf_linear_kernel *q, const struct phase *p);
+
+/* ---- product.c ---- */
+
+struct sums {
+    ptx_f32 acc[MAX_N_TILES][4]; /* as mma.m16n8 has them, by n-tile */
+};
+/* Adds a unit at `slot`, whose rows begin `shift` bytes into theirs, times the record to the sums.
+ */
+void gguf_linear_multiply(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 slot,
+                          const ptx_u32 shift[2], ptx_u32 record, ptx_u32 unit_index,
+                          struct sums *sums);
+void gguf_linear_find_columns(struct gguf_linear_kernel *q);
+
+/* ---- finish.c ---- */
+
+/* Adds up the sums of the warps along K and of the parts, and stores the tile's outputs. */
+void gguf_linear_finish(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 tile,
+                        const struct sums *sums);
+ptx_f32 gguf_linear_gate(ptx_kernel *k, const ptxgen_gguf_linear_spec *s, ptx_f32 gate, ptx_f32 up);
+void gguf_linear_store(ptx_kernel *k, uint8_t type, ptx_u64 to, ptx_f32 value);
+void gguf_linear_emit_join(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
+                           ptx_module *module);
+
+/* ---- prepare.c ---- */
+
+void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
+                              const ptxgen_gguf_linear_variant *v, ptx_module *module);
+
+#endif

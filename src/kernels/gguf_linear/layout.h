@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes that the plan, the emitters, the reference and the launch of gguf_linear share. */
+#ifndef PTXGEN_GGUF_LINEAR_LAYOUT_H
+#define PTXGEN_GGUF_LINEAR_LAYOUT_H
+
+#include "../plan.h"
+
+#include <ptxgen/gguf_linear.h>
+
+#include <stdbool.h>
+
+enum {
+    UNIT = 256,              /* values of K that share a power of two, and that a step multiplies */
+    UNIT_GROUPS = UNIT / 32, /* groups of 32 in it */
+    TILE_ROWS = 16,
+    HALF_ROWS = TILE_ROWS / 2,
+    MATRICES = PTXGEN_GGUF_LINEAR_MATRICES,
+};
+
+/* What a type wants to know of h beside its integers. */
+enum gguf_linear_sums {
+    SUMS_NONE,
+    SUMS_S16, /* integer sums over 16 values: integer minima, and offsets of codes with a scale */
+    SUMS_F32  /* sums over 32 values as f32: a minimum for each block of 32 */
+};
+
+/* The facts of a type that the plan needs; types.c has the table. */
+struct gguf_linear_facts {
+    uint32_t block_weights, block_bytes, align;
+    enum gguf_linear_sums sums;
+};
+/* NULL for a type that is not multiplied. */
+const struct gguf_linear_facts *gguf_linear_facts(uint32_t type);
+
+/* ---- rows of weights ---- */
+
+static inline uint32_t matrix_count(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t count = 0;
+    while (count < MATRICES && s->n[count])
+        count++;
+    return count;
+}
+static inline uint32_t units(const ptxgen_gguf_linear_spec *s)
+{
+    return (s->k + UNIT - 1) / UNIT;
+}
+static inline uint64_t row_bytes(const ptxgen_gguf_linear_spec *s, uint32_t type)
+{
+    const struct gguf_linear_facts *f = gguf_linear_facts(type);
+    return (uint64_t)(s->k / f->block_weights) * f->block_bytes;
+}
+/* Bytes of a row's weights of one unit. */
+static inline uint32_t unit_bytes(uint32_t type)
+{
+    const struct gguf_linear_facts *f = gguf_linear_facts(type);
+    return UNIT / f->block_weights * f->block_bytes;
+}
+
+/*
+ * The largest power of two up to 16 of which the address of each row's unit is a multiple. Where
+ * that is less than 16, a copy begins at the multiple of 16 below, and where it is less than 4,
+ * words are put together from two.
+ */
+static inline uint32_t row_align(const ptxgen_gguf_linear_spec *s, uint32_t type)
+{
+    const struct gguf_linear_facts *f = gguf_linear_facts(type);
+    uint64_t bits = row_bytes(s, type) | unit_bytes(type) | f->align | 16;
+    return (uint32_t)(bits & -bits);
+}
+/* Bytes of a copied row that a lane may read, past an address that is a multiple of 16. */
+static inline uint32_t copied_bytes(const ptxgen_gguf_linear_spec *s, uint32_t type)
+{
+    uint32_t align = row_align(s, type), most_shift = 16 - align, word = align < 4 ? 4 : 0;
+    return most_shift + unit_bytes(type) + word;
+}
+/* Chunks of 16 bytes of a copied row. */
+static inline uint32_t row_chunks(const ptxgen_gguf_linear_spec *s, uint32_t type)
+{
+    return (copied_bytes(s, type) + 15) / 16;
+}
+/* Bytes from row to row of a slot: an odd number of 16 bytes, which spreads 8 rows over all banks.
+ */
+static inline uint32_t slot_pitch(const ptxgen_gguf_linear_spec *s, uint32_t type)
+{
+    return (row_chunks(s, type) | 1) * 16;
+}
+static inline uint32_t slot_bytes(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < matrix_count(s); i++) {
+        uint32_t bytes = TILE_ROWS * slot_pitch(s, s->w_type[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* ---- gates ---- */
+
+static inline bool is_gated(const ptxgen_gguf_linear_spec *s)
+{
+    return s->epilogue != PTXGEN_EPILOGUE_NONE;
+}
+/* Gate and up are of one type: a tile is 8 features of gate and the same 8 of up. */
+static inline bool is_interleaved(const ptxgen_gguf_linear_spec *s)
+{
+    return is_gated(s) && s->w_type[0] == s->w_type[1];
+}
+/* Gate and up are of two types: both go to the workspace as f32, and a third kernel joins them. */
+static inline bool is_joined(const ptxgen_gguf_linear_spec *s)
+{
+    return is_gated(s) && !is_interleaved(s);
+}
+static inline uint32_t output_count(const ptxgen_gguf_linear_spec *s)
+{
+    return is_gated(s) ? 1 : matrix_count(s);
+}
+
+/* ---- tiles ---- */
+
+static inline uint32_t tile_features(const ptxgen_gguf_linear_spec *s)
+{
+    return is_interleaved(s) ? HALF_ROWS : TILE_ROWS;
+}
+/* Tiles of a matrix; of interleaved matrices the first has them all. */
+static inline uint32_t matrix_tiles(const ptxgen_gguf_linear_spec *s, uint32_t matrix)
+{
+    if (is_interleaved(s) && matrix)
+        return 0;
+    return (s->n[matrix] + tile_features(s) - 1) / tile_features(s);
+}
+static inline uint32_t all_tiles(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t tiles = 0;
+    for (uint32_t i = 0; i < matrix_count(s); i++)
+        tiles += matrix_tiles(s, i);
+    return tiles;
+}
+
+/* ---- h as fixed point ---- */
+
+/*
+ * A unit of a token is i·2^e, and i is `planes` signed bytes. Columns of the product are tokens ×
+ * planes, column plane · tile_m + token. The record of a unit, for all of them:
+ *   planes  8 groups of 32 × columns × 4 quad lanes × 8 bytes, B fragments of mma.m16n8k32: values
+ *           4q to 4q + 3 and 16 + 4q to 16 + 4q + 3 of the group for quad lane q
+ *   S16     columns × 4 quad lanes × {low, high} × 4 bytes: sums of a plane over 16 values, as two
+ *           signed bytes each; where a type wants them
+ *   S32     8 groups × columns × f32: sums of a plane over 32 values; where a type wants them
+ *   powers  columns × f32: 2^e · 256^plane, or NaN for a unit with a NaN or infinity
+ */
+static inline bool wants(const ptxgen_gguf_linear_spec *s, enum gguf_linear_sums sums)
+{
+    for (uint32_t i = 0; i < matrix_count(s); i++)
+        if (gguf_linear_facts(s->w_type[i])->sums == sums)
+            return true;
+    return false;
+}
+static inline uint32_t columns(const ptxgen_gguf_linear_plan *p, uint32_t tile_m)
+{
+    return p->planes * tile_m;
+}
+static inline uint32_t n_tiles(const ptxgen_gguf_linear_plan *p, uint32_t tile_m)
+{
+    return (columns(p, tile_m) + 7) / 8;
+}
+static inline uint32_t record_s16(const ptxgen_gguf_linear_plan *p, uint32_t tile_m)
+{
+    return columns(p, tile_m) * UNIT;
+}
+static inline uint32_t record_s32(const ptxgen_gguf_linear_plan *p, uint32_t tile_m)
+{
+    return record_s16(p, tile_m) + (wants(&p->spec, SUMS_S16) ? columns(p, tile_m) * 32 : 0);
+}
+static inline uint32_t record_powers(const ptxgen_gguf_linear_plan *p, uint32_t tile_m)
+{
+    return record_s32(p, tile_m) +
+           (wants(&p->spec, SUMS_F32) ? columns(p, tile_m) * 4 * UNIT_GROUPS : 0);
+}
+static inline uint32_t record_bytes(const ptxgen_gguf_linear_plan *p, uint32_t tile_m)
+{
+    return (record_powers(p, tile_m) + columns(p, tile_m) * 4 + 15) / 16 * 16;
+}
+/* The most units of a part of K. */
+static inline uint32_t part_units(const ptxgen_gguf_linear_spec *s, uint32_t parts)
+{
+    return (units(s) + parts - 1) / parts;
+}
+
+/* ---- the workspace ---- */
+
+/*
+ * Records of all units; sums of both matrices of a gate that is joined, f32 [tile_m, N]; where K
+ * has parts, a counter for each tile, and the parts' sums: tiles × parts × tile_m × 16 f32.
+ */
+struct gguf_linear_space {
+    uint64_t joined[2], counters, partials, bytes;
+};
+struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
+                                           const ptxgen_gguf_linear_variant *v);
+
+/* ---- entries and their parameters ---- */
+
+/* Of a variant, in order of emission; the last only where a gate is joined. */
+enum gguf_linear_kind { KIND_PREPARE, KIND_PRODUCT, KIND_JOIN };
+static inline uint32_t entries_of_variant(const ptxgen_gguf_linear_spec *s)
+{
+    return is_joined(s) ? 3 : 2;
+}
+
+enum gguf_linear_prepare_param {
+    PREPARE_X,
+    PREPARE_RESIDUAL,
+    PREPARE_RESIDUAL_OUT,
+    PREPARE_GAMMA,
+    PREPARE_POST_GAMMA,
+    PREPARE_RECORDS,
+    PREPARE_COUNTERS, /* the last one of 64 bits */
+    PREPARE_X_STRIDE,
+    PREPARE_RESIDUAL_STRIDE,
+    PREPARE_RESIDUAL_OUT_STRIDE,
+    PREPARE_M,
+    PREPARE_PARAMS
+};
+enum gguf_linear_product_param {
+    PRODUCT_W,
+    PRODUCT_BIAS = PRODUCT_W + MATRICES,
+    PRODUCT_Y = PRODUCT_BIAS + MATRICES,
+    PRODUCT_RECORDS = PRODUCT_Y + MATRICES,
+    PRODUCT_COUNTERS,
+    PRODUCT_PARTIALS, /* the last one of 64 bits */
+    PRODUCT_Y_STRIDE,
+    PRODUCT_M = PRODUCT_Y_STRIDE + MATRICES,
+    PRODUCT_PARAMS
+};
+enum gguf_linear_join_param {
+    JOIN_GATE,
+    JOIN_UP,
+    JOIN_GATE_BIAS,
+    JOIN_UP_BIAS,
+    JOIN_Y, /* the last one of 64 bits */
+    JOIN_Y_STRIDE,
+    JOIN_PARAMS
+};
+
+/* Threads of the CTA of a token that makes h, and CTAs of a token. */
+uint32_t gguf_linear_prepare_threads(const ptxgen_gguf_linear_spec *s);
+uint32_t gguf_linear_prepare_ctas(const ptxgen_gguf_linear_spec *s);
+enum { JOIN_THREADS = 256 };
+
+/* Whether it is a plan that ptxgen_gguf_linear_make_plan filled. */
+static inline bool gguf_linear_is_plan(const void *plan)
+{
+    const ptxgen_gguf_linear_plan *p = plan;
+    return p &&
+           plan_is_made(&p->target, !p->spec.n[0], p->variant_count, PTXGEN_GGUF_LINEAR_VARIANTS);
+}
+/* The sentence for an m that no variant serves. */
+ptxgen_status gguf_linear_refuse_m(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                   ptxgen_error *err);
+/* The most units that a warp multiplies of a tile. */
+static inline uint32_t warp_units(const ptxgen_gguf_linear_spec *s,
+                                  const ptxgen_gguf_linear_variant *v)
+{
+    return (part_units(s, v->parts) + v->wk - 1) / v->wk;
+}
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a spec to the shapes of the kernels. */
+#include "layout.h"
+
+#include "../gemm/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_WARPS = 16, MAX_N = 1 << 29, MAX_K = 1 << 22, MAX_STAGES = 8 };
+
+/* ---- validation ---- */
+
+static ptxgen_status check_matrix(const ptxgen_gguf_linear_spec *s, uint32_t i, ptxgen_error *err)
+{
+    const ptxgen_gguf_type_info *info = ptxgen_gguf_type_find(s->w_type[i]);
+    const struct gguf_linear_facts *facts = gguf_linear_facts(s->w_type[i]);
+    if (!info)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: w_type[%u] = %u is the number of no type that this "
+                           "library decodes",
+                           i, s->w_type[i]);
+    if (!facts)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: w_type[%u] is %s, which dense multiplies", i, info->name);
+    if (s->k % facts->block_weights)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: K = %u is not a multiple of %u: a row of %s is whole "
+                           "blocks",
+                           s->k, facts->block_weights, info->name);
+    if (s->n[i] > MAX_N)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "gguf_linear: N[%u] = %u is above %d", i,
+                           s->n[i], MAX_N);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_shape(const ptxgen_gguf_linear_spec *s, ptxgen_error *err)
+{
+    if (!s->k || s->k > MAX_K)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: K = %u is not within 1 and %d", s->k, MAX_K);
+    if ((s->n[1] && !s->n[0]) || (s->n[2] && !s->n[1]))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: N = %u, %u, %u; the matrices must be given in order",
+                           s->n[0], s->n[1], s->n[2]);
+    if (s->max_m > PTXGEN_GGUF_LINEAR_MAX_M)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "gguf_linear: max_m = %u is above %d",
+                           s->max_m, PTXGEN_GGUF_LINEAR_MAX_M);
+    ptxgen_status status = PTXGEN_OK;
+    for (uint32_t i = 0; status == PTXGEN_OK && i < matrix_count(s); i++)
+        status = check_matrix(s, i, err);
+    return status;
+}
+
+static ptxgen_status check_options(const ptxgen_gguf_linear_spec *s, ptxgen_error *err)
+{
+    const struct plan_flag flags[] = {{"residual_out", s->residual_out, 1},
+                                      {"bias", s->bias, 1},
+                                      {"reserved[0]", s->reserved[0], 0},
+                                      {"reserved[1]", s->reserved[1], 0}};
+    ptxgen_status status =
+        plan_check_flags("gguf_linear", flags, sizeof flags / sizeof *flags, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (s->x_type > PTXGEN_BF16 || s->y_type > PTXGEN_BF16)
+        return ptxgen_fail(
+            err, plan_refuses_enumerator(s->x_type <= PTXGEN_F64 && s->y_type <= PTXGEN_F64),
+            "gguf_linear: x_type = %u, y_type = %u; f32, f16 and bf16 are 0, 1, 2", s->x_type,
+            s->y_type);
+    if (s->norm > PTXGEN_GGUF_LINEAR_RMSNORM)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "gguf_linear: norm = %u; none and RMSNorm are 0 and 1", s->norm);
+    if (s->residual > PTXGEN_GGUF_LINEAR_AFTER)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "gguf_linear: residual = %u; none, before and after the norm are 0, 1 "
+                           "and 2",
+                           s->residual);
+    if (s->epilogue > PTXGEN_EPILOGUE_GEGLU)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "gguf_linear: epilogue = %u; none, SwiGLU and GeGLU are 0, 1 and 2",
+                           s->epilogue);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_together(const ptxgen_gguf_linear_spec *s, ptxgen_error *err)
+{
+    if (!(s->epsilon >= 0) || !isfinite(s->epsilon))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: epsilon = %g must be at least 0 and finite", s->epsilon);
+    if (s->residual_out && !s->residual)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: residual_out without residual would only copy x");
+    if (s->residual_out && !s->n[0])
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: N = 0 launches nothing, and residual_out would not be "
+                           "written");
+    if (is_gated(s) && (s->n[0] != s->n[1] || s->n[2]))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "gguf_linear: a gate needs two matrices of equal N, not N = %u, %u, %u",
+                           s->n[0], s->n[1], s->n[2]);
+    return PTXGEN_OK;
+}
+
+/* ---- making h ---- */
+
+static bool has_reductions(const ptxgen_gguf_linear_spec *s)
+{
+    return s->norm || s->residual == PTXGEN_GGUF_LINEAR_AFTER;
+}
+
+/* Each warp takes a unit at a time; a row's sums of squares want one CTA. */
+uint32_t gguf_linear_prepare_threads(const ptxgen_gguf_linear_spec *s)
+{
+    enum { MOST = 32, MOST_ALONE = 8 };
+    uint32_t most = has_reductions(s) ? MOST : MOST_ALONE;
+    return 32 * (units(s) < most ? units(s) : most);
+}
+
+uint32_t gguf_linear_prepare_ctas(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t warps = gguf_linear_prepare_threads(s) / 32;
+    return has_reductions(s) ? 1 : (units(s) + warps - 1) / warps;
+}
+
+/* ---- the workspace ---- */
+
+static uint64_t align16(uint64_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
+                                           const ptxgen_gguf_linear_variant *v)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    uint64_t at = (uint64_t)units(s) * record_bytes(p, v->tile_m), tiles = all_tiles(s);
+    struct gguf_linear_space space;
+    for (int i = 0; i < 2; i++) {
+        space.joined[i] = at;
+        at += is_joined(s) ? align16(4 * (uint64_t)v->tile_m * s->n[0]) : 0;
+    }
+    space.counters = at;
+    at += v->parts > 1 ? align16(4 * tiles) : 0;
+    space.partials = at;
+    at += v->parts > 1 ? 4 * tiles * v->parts * v->tile_m * TILE_ROWS : 0;
+    space.bytes = at;
+    return space;
+}
+
+/* ---- the search ---- */
+
+/* Rings, the part's records, sums of each warp's tile, and a word for each wn (parts of K). */
+static uint64_t shared_bytes(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
+{
+    uint64_t warps = v->wn * v->wk;
+    return warps * v->stages * slot_bytes(&p->spec) +
+           (uint64_t)part_units(&p->spec, v->parts) * record_bytes(p, v->tile_m) +
+           warps * columns(p, v->tile_m) * TILE_ROWS * 4 + (v->parts > 1 ? v->wn * 4 : 0);
+}
+
+static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_variant *v)
+{
+    uint32_t tiles = all_tiles(&p->spec), multiprocessors = p->target.multiprocessors;
+    uint32_t most = (tiles + v->wn - 1) / v->wn;
+    uint64_t bytes = shared_bytes(p, v);
+    if (v->parts > units(&p->spec) || v->wk > part_units(&p->spec, v->parts) ||
+        bytes > p->target.shared_per_cta)
+        return false;
+    v->part_ctas = multiprocessors / v->parts ? multiprocessors / v->parts : 1;
+    v->part_ctas = v->part_ctas < most ? v->part_ctas : most;
+    v->shared_bytes = (uint32_t)bytes;
+    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
+    return true;
+}
+
+/*
+ * Time on a multiprocessor, in hundredths of the time that memory takes to deliver one unit of a
+ * tile. The terms:
+ *   - the units of the CTA with the most tiles, longer where fewer than 64 KB in flight do not keep
+ *     the memory busy, and where a multiprocessor has few warps to multiply;
+ *   - steps in which a warp has nothing to multiply;
+ *   - records that the CTA loads before it multiplies, half of which the ring hides;
+ *   - the end of a round, for each warp along K, and the sum of parts.
+ */
+static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    uint64_t warps = v->wn * v->wk, own = part_units(s, v->parts), slot = slot_bytes(s);
+    uint64_t tiles = all_tiles(s), cta_tiles = (tiles + v->part_ctas - 1) / v->part_ctas;
+    uint64_t rounds = (cta_tiles + v->wn - 1) / v->wn;
+    uint64_t streaming = cta_tiles * own * 100;
+    uint64_t in_flight = warps * (v->stages - 1) * slot;
+    if (in_flight < 64 * 1024)
+        streaming = streaming * (64 * 1024) / (in_flight ? in_flight : 1);
+    if (warps < 12)
+        streaming = streaming * (24 - warps) / 12;
+    uint64_t idle = (rounds * warp_units(s, v) * warps - cta_tiles * own) * 15;
+    uint64_t records = own * record_bytes(p, v->tile_m) * 50 / slot;
+    uint64_t ends = rounds * (v->wk + v->tile_m) * 20;
+    return streaming + idle + records + ends + (v->parts > 1 ? 400 + rounds * v->tile_m * 20 : 0);
+}
+
+static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,
+                         ptxgen_gguf_linear_variant *best)
+{
+    enum { MORE_PARTS = 4 };
+    uint64_t least = UINT64_MAX;
+    uint32_t first = 0; /* the fewest parts that fit */
+    for (uint32_t parts = 1; parts <= units(&p->spec) && (!first || parts < first + MORE_PARTS);
+         parts++)
+        for (uint32_t stages = MAX_STAGES; stages >= 2; stages--)
+            for (uint32_t wk = 1; wk <= MAX_WARPS; wk++)
+                for (uint32_t wn = 1; wk * wn <= MAX_WARPS && wn < MAX_WARPS; wn++) {
+                    ptxgen_gguf_linear_variant v = {
+                        .tile_m = tile_m, .parts = parts, .wn = wn, .wk = wk, .stages = stages};
+                    if (!complete(p, &v))
+                        continue;
+                    first = first ? first : parts;
+                    uint64_t its = cost(p, &v);
+                    if (its < least) {
+                        least = its;
+                        *best = v;
+                    }
+                }
+    return first != 0;
+}
+
+/* The largest M that is served. */
+static uint32_t most_of(const ptxgen_gguf_linear_spec *spec)
+{
+    return spec->max_m ? spec->max_m : PTXGEN_GGUF_LINEAR_MAX_M;
+}
+
+ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
+                                           const ptxgen_target *target,
+                                           ptxgen_gguf_linear_plan *plan, ptxgen_error *err)
+{
+    if (!spec || !target || !plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "gguf_linear: spec, target and plan must be given");
+    ptxgen_status status = check_shape(spec, err);
+    if (status == PTXGEN_OK)
+        status = check_options(spec, err);
+    if (status == PTXGEN_OK)
+        status = check_together(spec, err);
+    if (status == PTXGEN_OK)
+        status = plan_check_target("gguf_linear", target, err);
+    if (status != PTXGEN_OK)
+        return status;
+    memset(plan, 0, sizeof *plan);
+    plan->spec = *spec;
+    plan->target = *target;
+    plan->planes = spec->x_type == PTXGEN_F32 ? 3 : 2;
+    for (uint32_t tile_m = 1; spec->n[0]; tile_m *= 2) {
+        if (!choose_shape(plan, tile_m, &plan->variants[plan->variant_count++]))
+            return plan_no_tile("gguf_linear", target, err);
+        if (tile_m >= most_of(spec))
+            break;
+    }
+    return PTXGEN_OK;
+}
+
+/* ---- a plan's variants ---- */
+
+const ptxgen_gguf_linear_variant *ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan,
+                                                            uint64_t m)
+{
+    if (!gguf_linear_is_plan(plan))
+        return NULL;
+    for (uint32_t i = 0; m && m <= most_of(&plan->spec) && i < plan->variant_count; i++)
+        if (plan->variants[i].tile_m >= m)
+            return &plan->variants[i];
+    return NULL;
+}
+
+ptxgen_status gguf_linear_refuse_m(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                   ptxgen_error *err)
+{
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "gguf_linear: m = %llu is above the %u tokens that the plan serves",
+                       (unsigned long long)m, most_of(&plan->spec));
+}
+
+ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                      uint32_t *ctas, ptxgen_error *err)
+{
+    if (!gguf_linear_is_plan(plan) || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "gguf_linear: a plan that was made, and ctas, must be given");
+    const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
+    if (m && !v && (plan->spec.n[0] || m > most_of(&plan->spec)))
+        return gguf_linear_refuse_m(plan, m, err);
+    *ctas = v ? v->parts * v->part_ctas : 0;
+    return PTXGEN_OK;
+}
+
+void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m, char *text,
+                                size_t size)
+{
+    const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
+    bool made = gguf_linear_is_plan(plan);
+    if (made && m && m <= most_of(&plan->spec) && !plan->spec.n[0])
+        snprintf(text, size, "no launch: N is 0");
+    else if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
+        snprintf(text, size,
+                 "%u kernels: of h %u planes are made, then %u CTAs of %u x %u warps along N and K "
+                 "take tiles of %u features and %u part%s of K for the %u tokens (at most %u), in "
+                 "%u stages",
+                 entries_of_variant(&plan->spec), plan->planes, v->parts * v->part_ctas, v->wn,
+                 v->wk, tile_features(&plan->spec), v->parts, v->parts > 1 ? "s" : "", (unsigned)m,
+                 v->tile_m, v->stages);
+}
+
+const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant)
+{
+    if (!variant)
+        return NULL;
+    switch (variant->tile_m) {
+    case 1: return "gguf_linear_m1";
+    case 2: return "gguf_linear_m2";
+    case 4: return "gguf_linear_m4";
+    default: return "gguf_linear_m8";
+    }
+}
+
+/* A row's bits depend on the variant alone, which serves all M up to its own tokens. */
+ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                           ptxgen_guarantee *guarantee, ptxgen_error *err)
+{
+    if (!gguf_linear_is_plan(plan) || !guarantee || !m)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: a plan that was made, m above 0 and a guarantee must be given",
+                           "gguf_linear");
+    const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
+    uint32_t most = most_of(&plan->spec);
+    if (!v && (plan->spec.n[0] || m > most))
+        return gguf_linear_refuse_m(plan, m, err);
+    if (!v) {
+        *guarantee = gemm_guarantee_of_nothing("gguf_linear", 1, most);
+        return PTXGEN_OK;
+    }
+    ptxgen_guarantee g = {.same_bits = 1,
+                          .x_rounding = plan->planes == 2 ? PTXGEN_ROUNDING_FIXED_16
+                                                          : PTXGEN_ROUNDING_FIXED_24,
+                          .bound = PTXGEN_BOUND_PARTS,
+                          .from_m = v > plan->variants ? v[-1].tile_m + 1 : 1,
+                          .to_m = v->tile_m < most ? v->tile_m : most};
+    strncpy(g.sku, ptxgen_gguf_linear_entry(v), sizeof g.sku - 1);
+    g.batch_invariant = g.from_m == 1 && g.to_m == most;
+    *guarantee = g;
+    return PTXGEN_OK;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every type by tokens, K and N on the emulator against the reference. */
+#include "tests/problems.h"
+
+#include "src/harness/gguf_linear.h"
+
+static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+
+static bool is_super(uint8_t type)
+{
+    return ptxgen_gguf_type_find(type)->block_weights == 256;
+}
+
+/* The smallest K, odd numbers of blocks, whole units, and a last unit in part. */
+static const uint32_t ks[2][6] = {{32, 96, 640, 672, 2304, 256}, {256, 768, 1280, 512, 2304, 256}};
+static const uint32_t ms[] = {1, 2, 3, 5, 8}, ns[] = {1, 13, 16, 100};
+enum { KS = 6, MS = 5, NS = 4 };
+
+static void every_type_is_right_at_every_size(void **state)
+{
+    uint8_t type;
+    int number = 0;
+    (void)state;
+    for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
+        for (unsigned i = 0; i < KS * MS * NS; i++) {
+            if (!test_in_share(number++) || (i / NS % KS >= 4 && i % NS == 3))
+                continue;
+            const ptxgen_gguf_linear_spec spec = {.k = ks[is_super(type)][i / NS % KS],
+                                                  .n = {ns[i % NS]},
+                                                  .max_m = ms[i / NS / KS],
+                                                  .w_type = {type},
+                                                  .x_type = (uint8_t)(i % 3),
+                                                  .y_type = (uint8_t)(i % 3)};
+            run_spec(devices[i % 2], &gguf_linear_harness, &spec, ms[i / NS / KS]);
+        }
+}
+
+/* At each multiple of the type's alignment, where files have multiples of 32. */
+static void weights_may_start_at_their_own_alignment(void **state)
+{
+    uint8_t type;
+    int number = 0;
+    (void)state;
+    for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
+        for (uint32_t shift = 1; shift < 16; shift += 2) {
+            if (!test_in_share(number++))
+                continue;
+            const ptxgen_gguf_linear_spec spec = {.k = is_super(type) ? 256 : 96,
+                                                  .n = {19},
+                                                  .w_type = {type},
+                                                  .x_type = PTXGEN_F16,
+                                                  .y_type = PTXGEN_F32};
+            const struct layout layout = {.shift = {[GGUF_LINEAR_AT_W] = shift}};
+            struct device device = open_device(devices[shift / 2 % 2]);
+            struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 2, &layout);
+            run_and_release(&p, &device);
+            device_close(&device);
+        }
+}
+
+/* Two matrices of each two types, as a pair with a gate and as outputs of their own. */
+static void matrices_have_types_of_their_own(void **state)
+{
+    uint8_t one, two;
+    int number = 0;
+    (void)state;
+    for (size_t t = 0; (one = gguf_linear_type_at(t)); t++)
+        for (size_t u = t; (two = gguf_linear_type_at(u)); u++) {
+            if (!test_in_share(number++))
+                continue;
+            const unsigned way = (unsigned)(t + u) % 3;
+            const ptxgen_gguf_linear_spec spec = {.k = 512,
+                                                  .n = {21, 21, way ? 0 : 5},
+                                                  .w_type = {one, two, way ? 0 : one},
+                                                  .x_type = PTXGEN_BF16,
+                                                  .y_type = PTXGEN_F32,
+                                                  .epilogue = (uint8_t)way,
+                                                  .bias = (uint8_t)(u % 2)};
+            run_spec(devices[u % 2], &gguf_linear_harness, &spec, 1 + (t + u) % 4);
+        }
+}
+
+/* Parts of K: records of eight tokens that one CTA cannot hold. */
+static void parts_of_k_are_added_up(void **state)
+{
+    const ptxgen_gguf_linear_spec spec = {.k = 14336,
+                                          .n = {40},
+                                          .w_type = {PTXGEN_GGUF_Q4_K},
+                                          .x_type = PTXGEN_F32,
+                                          .y_type = PTXGEN_F32,
+                                          .norm = PTXGEN_GGUF_LINEAR_RMSNORM};
+    const ptxgen_target target = target_of("sm_90a");
+    ptxgen_gguf_linear_plan plan;
+    (void)state;
+    assert_int_equal(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+    assert_true(ptxgen_gguf_linear_choose(&plan, 8)->parts > 1);
+    run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_is_right_at_every_size),
+        cmocka_unit_test(weights_may_start_at_their_own_alignment),
+        cmocka_unit_test(matrices_have_types_of_their_own),
+        cmocka_unit_test(parts_of_k_are_added_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
