@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A CTA of four warps has up to eight query heads that share a kv head, of one token, and one split
- * of its keys. D/8 lanes have a key together, eight elements each, so that a warp loads 256/D keys
- * at once, and UNROLL times as many before it waits. Every such group of lanes keeps, for each
+ * A CTA of eight warps has up to eight query heads that share a kv head, of one token, and one
+ * split of its keys. D/8 lanes have a key together, eight elements each, so that a warp loads 256/D
+ * keys at once, and UNROLL times as many before it waits. Every such group of lanes keeps, for each
  * query head, the largest score so far, the sum of weights and its eight elements of the weighted
  * sum of values (an online softmax); at the end these are merged over the groups of a warp, the
  * warps and the splits.
  *
- *     warp 0:  key b + 0        key b + 1       …     of a step of 4 · 256/D · UNROLL keys,
+ *     warp 0:  key b + 0        key b + 1       …     of a step of 8 · 256/D · UNROLL keys,
  *     warp 1:  key b + 256/D    …                     D = 256: one key a warp, D = 64: four
  */
 #include "attention.h"
@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WARPS = 4, THREADS = 32 * WARPS, MOST_HEADS = 8, MOST_UNROLL = 4, STEPS = 4 };
-enum { MOST_OUTPUTS = MOST_HEADS * 256 / THREADS };
+enum { WARPS = 8, THREADS = 32 * WARPS, MOST_HEADS = 8, MOST_UNROLL = 4, STEPS = 2 };
+enum { MOST_ELEMENTS = 1024, MOST_OUTPUTS = MOST_ELEMENTS / THREADS }; /* of a CTA's heads */
 static const float lowest =
     -1e30f; /* below every score, and above −∞, so that differences are numbers */
 
@@ -37,8 +37,8 @@ struct emitter {
     ptx_u64 q, keys, values, positions, slots, y, partials, tickets;
     ptx_u32 context, splits, used; /* splits that have keys */
     ptx_u32 tid, warp, token, kv_head, head_block, split;
-    ptx_u32 begin, end; /* keys of the split */
-    ptx_u32 part;       /* the lane's first element */
+    ptx_u32 slot, begin, end; /* of the cache; keys of the split */
+    ptx_u32 part;             /* the lane's first element */
     ptx_f32 query[MOST_HEADS][EIGHT];
     ptx_f32 largest[MOST_HEADS], weights[MOST_HEADS], sum[MOST_HEADS][EIGHT];
     ptx_u32 shared_sums, shared_scores;
@@ -71,6 +71,7 @@ static void find_keys(struct emitter *e)
     ptx_kernel *k = e->k;
     const uint32_t unit = STEPS * step_keys(e->plan);
     ptx_u32 position = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->positions), 0);
+    e->slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->slots), 0);
     ptx_u32 after = ptx_add_u32(k, position, U32(1)), first = ptx_mov_u32(k, U32(0));
     if (e->spec->window) {
         ptx_u32 seen = ptx_min_u32(k, after, U32(e->spec->window));
@@ -175,8 +176,8 @@ static void walk_keys(struct emitter *e)
     ptx_kernel *k = e->k;
     const uint32_t unroll = e->plan->unroll,
                    row = e->spec->head_size * size_of(e->spec->cache_type);
-    ptx_u32 slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->slots), 0);
-    ptx_u64 keys = cache_address(e, e->keys, slot), values = cache_address(e, e->values, slot);
+    ptx_u64 keys = cache_address(e, e->keys, e->slot),
+            values = cache_address(e, e->values, e->slot);
     ptx_u32 group = ptx_div_u32(k, ptx_and_b32(k, e->tid, U32(31)), U32(e->lanes));
     ptx_u32 mine = ptx_mad_lo_u32(k, e->warp, U32(e->groups), group);
     ptx_u32 last = ptx_sub_u32(k, e->end, U32(1));
@@ -463,10 +464,11 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     e.shared_sums = ptx_shared_address(k, ptx_shared_declare(k, "sums of the warps", sums, 16));
     e.shared_scores = ptx_shared_address(
         k, ptx_shared_declare(k, "scores of the warps", (size_t)WARPS * p->heads * 8, 8));
+    emit_let_next_begin(k);
     load_params(&e);
-    emit_overlap(k);
     find_place(&e);
     find_keys(&e);
+    emit_wait_for_previous(k);
     ptx_if(k, ptx_setp_lt_u32(k, e.split, e.used))
         attend(&e);
     ptx_kernel_end(k);
@@ -499,7 +501,8 @@ static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, vo
         return status;
     const uint32_t group_size = s->heads / s->kv_heads;
     p->heads = group_size;
-    for (uint32_t blocks = 2; p->heads > MOST_HEADS; blocks++)
+    for (uint32_t blocks = 2; p->heads > MOST_HEADS || p->heads * s->head_size > MOST_ELEMENTS;
+         blocks++)
         if (group_size % blocks == 0)
             p->heads = group_size / blocks;
     p->unroll = p->heads > 4 || s->cache_type == PTXGEN_F32 ? MOST_UNROLL / 2 : MOST_UNROLL;

@@ -26,7 +26,10 @@ struct attention_spec {
     uint8_t reserved[2];
 };
 
-/* Device addresses. */
+/*
+ * Device addresses. A launch overlaps the kernel ahead, which must not be the one that writes
+ * positions or slots.
+ */
 struct attention_args {
     uint64_t m;               /* tokens, below 65536 */
     uint64_t q;               /* f32 [m, heads, D] */

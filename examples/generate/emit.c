@@ -54,12 +54,21 @@ ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes)
     return value;
 }
 
-void emit_overlap(ptx_kernel *k)
+static bool overlaps(ptx_kernel *k)
 {
-    if (ptx_module_target(ptx_kernel_module(k))->sm < 90)
-        return;
-    ptx_griddepcontrol_launch_dependents(k);
-    ptx_griddepcontrol_wait(k);
+    return ptx_module_target(ptx_kernel_module(k))->sm >= 90;
+}
+
+void emit_let_next_begin(ptx_kernel *k)
+{
+    if (overlaps(k))
+        ptx_griddepcontrol_launch_dependents(k);
+}
+
+void emit_wait_for_previous(ptx_kernel *k)
+{
+    if (overlaps(k))
+        ptx_griddepcontrol_wait(k);
 }
 
 ptxgen_launch_shape launch_shape(const ptxgen_target *target, uint32_t threads, uint64_t x,

@@ -31,10 +31,12 @@ void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 val
 ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes);
 
 /*
- * Lets the next kernel begin, and waits for the results of the kernel ahead. On targets before
- * sm_90 kernels of a stream do not overlap, and there is nothing to say.
+ * Kernels of a stream overlap from sm_90 on. The first lets the next kernel begin; the second waits
+ * until the kernel ahead has ended, before which nothing may be read that it writes. Where kernels
+ * do not overlap, they emit nothing.
  */
-void emit_overlap(ptx_kernel *k);
+void emit_let_next_begin(ptx_kernel *k);
+void emit_wait_for_previous(ptx_kernel *k);
 /* The shape of a launch of CTAs of `threads`, which overlaps the kernel ahead where that can be. */
 ptxgen_launch_shape launch_shape(const ptxgen_target *target, uint32_t threads, uint64_t x,
                                  uint64_t y, uint64_t z);

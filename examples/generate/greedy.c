@@ -84,7 +84,8 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     ptx_kernel_reqntid(k, THREADS, 1, 1);
     ptx_u64 logits = ptx_param_u64(k, "logits"), ids = ptx_param_u64(k, "ids");
     ptx_u64 positions = ptx_param_u64(k, "positions");
-    emit_overlap(k);
+    emit_let_next_begin(k);
+    emit_wait_for_previous(k);
     ptx_u32 tid = ptx_sreg_tid_x(k), sequence = ptx_sreg_ctaid_x(k);
     ptx_u64 row =
         ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, sequence), ptx_imm_u64(4 * (uint64_t)n), logits);

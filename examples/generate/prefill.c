@@ -315,7 +315,8 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     e.y = ptx_param_u64(k, "y");
     e.m = ptx_param_u32(k, "m");
     e.context = ptx_param_u32(k, "context");
-    emit_overlap(k);
+    emit_let_next_begin(k);
+    emit_wait_for_previous(k);
     find_place(&e);
     load_queries(&e);
     walk_tiles(&e);

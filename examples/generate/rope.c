@@ -24,8 +24,9 @@ struct emitter {
     uint32_t pairs; /* of a lane */
     ptx_u64 turns;  /* of the lane's first pair */
     ptx_u32 token, slot, position, context;
-    ptx_u32 element;              /* of a head: the lane's first */
-    int stride, partner;          /* elements from pair to pair, and within a pair */
+    ptx_u32 element;     /* of a head: the lane's first */
+    int stride, partner; /* elements from pair to pair, and within a pair */
+    ptx_f32 cosine[MOST_PAIRS], sine[MOST_PAIRS];
     ptx_f32 value[MOST_PAIRS][2]; /* the lane's part of the head */
 };
 
@@ -81,7 +82,7 @@ static void normalise(struct emitter *e, ptx_u64 gain)
 }
 
 /* The upper half of position · turns, as a signed fraction of a turn, is the angle. */
-static void rotate(struct emitter *e)
+static void find_angles(struct emitter *e)
 {
     ptx_kernel *k = e->k;
     const float unit = (float)(6.283185307179586 / 4294967296.0);
@@ -92,11 +93,19 @@ static void rotate(struct emitter *e)
         ptx_unpack_u64(k, halves, ptx_mul_lo_u64(k, position, step));
         ptx_f32 turn = ptx_cvt_f32_s32(k, ptx_u32_as_s32(halves[1]));
         ptx_f32 angle = ptx_mul_f32(k, turn, F32(unit));
-        ptx_f32 c = ptx_cos_approx_f32(k, angle), s = ptx_sin_approx_f32(k, angle);
+        e->cosine[p] = ptx_cos_approx_f32(k, angle);
+        e->sine[p] = ptx_sin_approx_f32(k, angle);
+    }
+}
+
+static void rotate(struct emitter *e)
+{
+    ptx_kernel *k = e->k;
+    for (uint32_t p = 0; p < e->pairs; p++) {
         ptx_f32 x = e->value[p][0], y = e->value[p][1];
-        ptx_f32 minus = ptx_neg_f32(k, ptx_mul_f32(k, y, s));
-        e->value[p][0] = ptx_fma_f32(k, x, c, minus);
-        e->value[p][1] = ptx_fma_f32(k, x, s, ptx_mul_f32(k, y, c));
+        ptx_f32 minus = ptx_neg_f32(k, ptx_mul_f32(k, y, e->sine[p]));
+        e->value[p][0] = ptx_fma_f32(k, x, e->cosine[p], minus);
+        e->value[p][1] = ptx_fma_f32(k, x, e->sine[p], ptx_mul_f32(k, y, e->cosine[p]));
     }
 }
 
@@ -168,8 +177,10 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     ptx_u64 slots = ptx_param_u64(k, "slots"), rotated = ptx_param_u64(k, "rotated");
     ptx_u64 keys = ptx_param_u64(k, "keys"), values = ptx_param_u64(k, "values");
     e.context = ptx_param_u32(k, "context");
-    emit_overlap(k);
+    emit_let_next_begin(k);
     find_place(&e, turns, positions, slots);
+    find_angles(&e);
+    emit_wait_for_previous(k);
     ptx_u32 block = ptx_sreg_ctaid_x(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, block, U32(s->heads))) {
         ptx_section(k, "a head of q");

@@ -25,7 +25,10 @@ struct rope_spec {
     uint8_t interleaved; /* 1: pairs are neighbours */
 };
 
-/* Device addresses. */
+/*
+ * Device addresses. A launch overlaps the kernel ahead, which must not be the one that writes
+ * turns, positions or slots.
+ */
 struct rope_args {
     uint64_t m;              /* tokens, below 65536 */
     uint64_t q, k, v;        /* [m, heads · D] and [m, kv heads · D] */

@@ -165,6 +165,7 @@ static const struct attention_case attention_cases[] = {
     {{8, 2, 128, 0, 0.09f, PTXGEN_F16, PTXGEN_F16, {0}}, 3},
     {{2, 2, 256, 133, 0.0625f, PTXGEN_BF16, PTXGEN_BF16, {0}}, 7},
     {{12, 1, 64, 0, 0.125f, PTXGEN_F32, PTXGEN_F16, {0}}, 2},
+    {{8, 1, 256, 200, 0.0625f, PTXGEN_F16, PTXGEN_F16, {0}}, 2},
     {{1, 1, 64, 300, 0.125f, PTXGEN_F32, PTXGEN_BF16, {0}}, 2},
 };
 
