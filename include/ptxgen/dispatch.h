@@ -64,6 +64,7 @@
 #include <ptxgen/cache.h>
 #include <ptxgen/family.h>
 #include <ptxgen/kernel.h>
+#include <ptxgen/pack.h>
 #include <ptxgen/tune.h>
 
 #ifdef __cplusplus
@@ -90,6 +91,9 @@ typedef struct ptxgen_dispatch_options {
     /** Receives sentences for a log. None of them is the error of a call. */
     void (*log)(void *user, const char *message);
     void *log_user;
+    /** Packs (pack.h) that are looked into first, in this order; the list is copied. */
+    ptxgen_pack *const *packs;
+    size_t pack_count;
 } ptxgen_dispatch_options;
 
 /**
@@ -138,7 +142,8 @@ PTXGEN_API const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher
 typedef enum ptxgen_origin {
     PTXGEN_ORIGIN_ASSEMBLER = 0, /**< the driver assembled the emitted text */
     PTXGEN_ORIGIN_DISK = 1,      /**< the disk cache had it */
-    PTXGEN_ORIGIN_OVERRIDE = 2   /**< the driver assembled a text from $PTXGEN_OVERRIDE */
+    PTXGEN_ORIGIN_OVERRIDE = 2,  /**< the driver assembled a text from $PTXGEN_OVERRIDE */
+    PTXGEN_ORIGIN_PACK = 3       /**< a pack had it */
 } ptxgen_origin;
 
 /** How a kernel came to be loaded, and the nanoseconds that each part took. */

@@ -18,10 +18,11 @@ const struct architecture *architecture_find(int sm);
 unsigned architecture_occupancy(const struct architecture *a, unsigned threads,
                                 unsigned registers_a_thread, size_t shared_bytes);
 
-/** A product and its memory bandwidth as its data sheet gives it. */
+/** A product, with multiprocessors and memory bandwidth as its data sheet gives them. */
 struct chip {
     const char *name;
     int sm;
+    unsigned multiprocessors;
     double bandwidth; /**< bytes a second */
 };
 /** The table; NULL past its end. */

@@ -13,6 +13,6 @@ struct command {
 
 extern const struct command list_command, emit_command, inspect_command, run_command,
     devices_command, bench_command, cache_command, profile_command, convert_command, tune_command,
-    plot_command, files_command, doctor_command;
+    plot_command, files_command, doctor_command, pack_command;
 
 #endif

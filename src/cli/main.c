@@ -20,7 +20,7 @@ static const struct command help_command = {"help", "[COMMAND [FAMILY]]",
 static const struct command *const commands[] = {
     &list_command,    &emit_command,  &inspect_command, &devices_command, &run_command,
     &bench_command,   &tune_command,  &plot_command,    &cache_command,   &profile_command,
-    &convert_command, &files_command, &doctor_command,  &help_command,
+    &convert_command, &files_command, &pack_command,    &doctor_command,  &help_command,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

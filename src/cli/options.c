@@ -258,29 +258,31 @@ static ptxgen_target native_target(struct argp_state *state)
     return ptxgen_device_target(&facts);
 }
 
-/* A name that ptxgen_target_parse does not know of, as that of a chip: its exact target. */
-static const char *exact_target(const char *name, char *text, size_t size)
+ptxgen_target parse_target_name(struct argp_state *state, const char *text)
 {
-    const struct chip *chip = chip_find(name);
-    if (!chip)
-        return name;
-    snprintf(text, size, chip->sm == 90 ? "sm_%da" : "sm_%d", chip->sm);
-    return text;
+    const struct chip *chip = chip_find(text);
+    ptxgen_target target = {0};
+    ptxgen_error err;
+    char sm[16] = "";
+    if (!strcmp(text, "native"))
+        return native_target(state);
+    if (chip) /* wgmma needs the exact target of sm_90 */
+        snprintf(sm, sizeof sm, chip->sm == 90 ? "sm_%da" : "sm_%d", chip->sm);
+    if (ptxgen_target_parse(chip ? sm : text, &target, &err) != PTXGEN_OK)
+        argp_error(state, "--target %s: %s", text, err.message);
+    if (chip)
+        target.multiprocessors = chip->multiprocessors;
+    return target;
 }
 
 static error_t parse_target(int key, char *arg, struct argp_state *state)
 {
     ptxgen_target *target = state->input;
     ptxgen_error err;
-    char text[16];
     int cap = target->ptx.max_ptx;
     switch (key) {
     case KEY_TARGET:
-        if (!strcmp(arg, "native"))
-            *target = native_target(state);
-        else if (ptxgen_target_parse(exact_target(arg, text, sizeof text), target, &err) !=
-                 PTXGEN_OK)
-            argp_error(state, "--target %s: %s", arg, err.message);
+        *target = parse_target_name(state, arg);
         if (cap)
             target->ptx.max_ptx = cap;
         return 0;

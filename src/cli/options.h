@@ -62,6 +62,8 @@ enum { OPTION_ROWS = 999 };
 unsigned parse_rows(struct argp_state *state, const char *text, uint64_t low, uint32_t *rows,
                     unsigned capacity);
 
+/** Reads "sm_90a", a product's name, or "native", which is the first GPU. */
+ptxgen_target parse_target_name(struct argp_state *state, const char *text);
 /** --target and --ptx-version; the argp's input is a ptxgen_target, which has a default. */
 extern const struct argp target_argp;
 ptxgen_target default_target(void);

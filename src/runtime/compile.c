@@ -2,6 +2,7 @@
 /* The way of a new spec: plan, text, machine code, loaded entries; each step timed. */
 #include "src/runtime/cache_store.h"
 #include "src/runtime/dump.h"
+#include "src/runtime/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,70 @@ static ptxgen_status load(struct job *job, ptxgen_error *err)
         status = loaded_fetch(loaded, &job->answer.entries, err);
     lap(job, &loaded->report.load_ns);
     return status;
+}
+
+/* ---- packs ---- */
+
+/* With the plan that the code was emitted from, which no driver's version has limited. */
+static ptxgen_status load_packed(struct job *job, const struct pack_code *found, ptxgen_error *err)
+{
+    const ptxgen_dispatcher *d = job->dispatcher;
+    const ptxgen_module_options options = {.context = d->context};
+    ptxgen_loaded *loaded = job->loaded;
+    ptxgen_target target = d->target;
+    target.ptx.max_ptx = 0;
+    ptxgen_status status = loaded->family->make_plan(job->spec, &target, loaded->plan, err);
+    if (status == PTXGEN_OK)
+        status = loaded_check(loaded, err);
+    lap(job, &loaded->report.emit_ns);
+    if (status == PTXGEN_OK && found->cubin_sm)
+        status = ptxgen_module_load_cubin(d->driver, found->code, found->bytes, &options,
+                                          &loaded->module, err);
+    else if (status == PTXGEN_OK)
+        status = ptxgen_module_load_ptx(d->driver, found->code, &options, &loaded->module, err);
+    lap(job, found->cubin_sm ? &loaded->report.load_ns : &loaded->report.compile_ns);
+    if (status == PTXGEN_OK)
+        status = loaded_fetch(loaded, &found->entries, err);
+    lap(job, &loaded->report.load_ns);
+    *(found->cubin_sm ? &loaded->report.cubin_bytes : &loaded->report.text_bytes) = found->bytes;
+    return status;
+}
+
+static bool load_from(struct job *job, const ptxgen_pack *pack, const struct digest *key)
+{
+    struct pack_code found;
+    const char *why;
+    ptxgen_error err = {0};
+    bool is_there = pack_find(pack, key, &found, &why);
+    lap(job, &job->loaded->report.lookup_ns);
+    bool is_loaded = is_there && load_packed(job, &found, &err) == PTXGEN_OK;
+    if (is_there)
+        entry_points_free(&found.entries);
+    if (is_there && !is_loaded) {
+        why = err.message;
+        loaded_drop(job->loaded);
+        job->loaded->report = (ptxgen_load_report){0};
+    }
+    if (why)
+        dispatcher_log(job->dispatcher, "a kernel of %s in a pack is not used: %s",
+                       job->loaded->family->name, why);
+    return is_loaded;
+}
+
+static bool load_by_pack(struct job *job)
+{
+    const ptxgen_dispatcher *d = job->dispatcher;
+    bool is_loaded = false;
+    struct keyed_text *subject = d->pack_count ? calloc(1, sizeof *subject) : NULL;
+    if (subject && pack_subject_make(job->loaded->family, job->spec, &d->target, subject))
+        for (size_t i = 0; !is_loaded && i < d->pack_count; i++)
+            is_loaded = load_from(job, d->packs[i], &subject->key);
+    free(subject);
+    if (is_loaded) {
+        job->loaded->report.origin = PTXGEN_ORIGIN_PACK;
+        loaded_is_not_kept(job->loaded, "its code is in a pack");
+    }
+    return is_loaded;
 }
 
 /* ---- the disk ---- */
@@ -252,14 +317,19 @@ static ptxgen_status compile_text(struct job *job, ptxgen_error *err)
     return status;
 }
 
-/* Finds the code by a memo, or else by the text, whose memo is then kept, or else assembles it. */
+/*
+ * Finds the code in a pack, or by a memo, or else by the text, whose memo is then kept, or else
+ * assembles it.
+ */
 static ptxgen_status run(struct job *job, ptxgen_error *err)
 {
     bool reads_disk = !job->dispatcher->dump_folder;
+    look_for_override(job);
+    if (!job->edited && load_by_pack(job))
+        return PTXGEN_OK;
     ptxgen_status status = plan(job, err);
     if (status != PTXGEN_OK)
         return status;
-    look_for_override(job);
     find_place(job);
     if (job->place && reads_disk && load_by_memo(job))
         return PTXGEN_OK;

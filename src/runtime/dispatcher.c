@@ -82,6 +82,27 @@ static bool choose_folder(const char *option, const char *variable, char **folde
     return true;
 }
 
+/* Code of packs was assembled without options, and a dump wants what is assembled now. */
+static ptxgen_status choose_packs(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options,
+                                  ptxgen_error *err)
+{
+    if (!options->pack_count || d->max_registers || d->line_info || d->dump_folder)
+        return PTXGEN_OK;
+    if (!options->packs)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "packs is NULL, but pack_count is %zu", options->pack_count);
+    d->packs = calloc(options->pack_count, sizeof(ptxgen_pack *));
+    if (!d->packs)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a list of packs");
+    for (; d->pack_count < options->pack_count; d->pack_count++) {
+        d->packs[d->pack_count] = options->packs[d->pack_count];
+        if (!d->packs[d->pack_count])
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "packs[%zu] is NULL",
+                               d->pack_count);
+    }
+    return PTXGEN_OK;
+}
+
 static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options,
                                ptxgen_error *err)
 {
@@ -96,7 +117,9 @@ static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_optio
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a folder's name");
     choose_cache(d, options);
     ptxgen_device_facts facts;
-    ptxgen_status status = read_context(d, options->context, options->target, &facts, err);
+    ptxgen_status status = choose_packs(d, options, err);
+    if (status == PTXGEN_OK)
+        status = read_context(d, options->context, options->target, &facts, err);
     return status == PTXGEN_OK ? choose_tuning(d, options, &facts, err) : status;
 }
 
@@ -120,6 +143,7 @@ void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
     registry_free(&d->registry);
     ptxgen_tuning_free(d->own_tuning);
     ptxgen_cache_close(d->own_cache);
+    free(d->packs);
     free(d->dump_folder);
     free(d->override_folder);
     free(d);

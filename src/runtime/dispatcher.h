@@ -27,7 +27,9 @@ struct ptxgen_dispatcher {
     ptxgen_cache *own_cache;                 /* to be closed */
     const ptxgen_tuning *tuning;             /* NULL: none */
     ptxgen_tuning *own_tuning;               /* to be freed */
-    char *dump_folder, *override_folder;     /* NULL: none */
+    ptxgen_pack **packs;                     /* a copy of the list */
+    size_t pack_count;
+    char *dump_folder, *override_folder; /* NULL: none */
     void (*log)(void *user, const char *message);
     void *log_user;
     pid_t process;

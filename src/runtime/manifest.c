@@ -82,8 +82,10 @@ void manifest_subject(const ptxgen_family *family, const void *spec, const ptxge
              family->plan_version, line);
     for (size_t i = 0; i < family->spec_bytes; i++)
         text_add(to, "%02x", bytes[i]);
-    text_add(to, "\ntarget: sm_%d%.1s, PTX %d, %u multiprocessors, %u shared bytes\n",
-             target->ptx.sm, &target->ptx.suffix, target->ptx.max_ptx, target->multiprocessors,
+    text_add(to, "\ntarget: sm_%d%.1s, ", target->ptx.sm, &target->ptx.suffix);
+    if (target->ptx.max_ptx)
+        text_add(to, "PTX %d, ", target->ptx.max_ptx);
+    text_add(to, "%u multiprocessors, %u shared bytes\n", target->multiprocessors,
              target->shared_per_cta);
 }
 

@@ -39,6 +39,7 @@ class Types:
             text[m.start():self.close(text, m.end()) + 60].split(';')[0] + ';'
             for m in re.finditer(r'typedef enum \w+\s*\{', text))))
         self.handles = set(re.findall(r'typedef struct \w+ \*(\w+);', text))
+        self.functions = set(re.findall(r'typedef \w+ \(\*(\w+)\)\(', text))
         self.numbers = set(re.findall(r'typedef (?:unsigned long long|int|uint64_t) (\w+);', text))
 
     @staticmethod
@@ -93,7 +94,7 @@ def argument(types, parameter):
             return 'bytes(h, ROOM)'
         return 'NULL'  # an opaque object
     kind = parameter.rsplit(' ', 1)[0].replace('const ', '')
-    if kind in types.handles:
+    if kind in types.handles | types.functions:
         return 'NULL'
     if kind == 'bool':
         return 'h->fill != 0'

@@ -324,6 +324,18 @@ ROW(ptxgen_target_parse, ZEROS, INVALID_ARGUMENT,
     "target '' is not of the form sm_80, sm_90a or sm_120f")
 ROW(ptxgen_target_parse, ONES, INVALID_ARGUMENT,
     "target '?\?%s%n' is not of the form sm_80, sm_90a or sm_120f")
+ROW(ptxgen_pack_add, ANY, INVALID_ARGUMENT,
+    "ptxgen_pack_add: builder, family, spec or target is NULL")
+ROW(ptxgen_pack_builder_create, NO, INVALID_ARGUMENT, "ptxgen_pack_builder_create: builder is NULL")
+ROW(ptxgen_pack_finish, ANY, INVALID_ARGUMENT,
+    "ptxgen_pack_finish: builder, bytes or size is NULL")
+ROW(ptxgen_pack_open, NO, INVALID_ARGUMENT, "ptxgen_pack_open: path or pack is NULL")
+ROW(ptxgen_pack_open, ZEROS, FILE, "the pack  cannot be opened: No such file or directory")
+ROW(ptxgen_pack_open, ONES, FILE, "the pack ?\?%s%n cannot be opened: No such file or directory")
+ROW(ptxgen_pack_read, NO, INVALID_ARGUMENT, "ptxgen_pack_read: bytes or pack is NULL")
+ROW(ptxgen_pack_read, ZEROS, MALFORMED, "a pack begins with \"ptxgenPK\" and 88 bytes of header")
+ROW(ptxgen_pack_read, ONES, MALFORMED, "a pack begins with \"ptxgenPK\" and 88 bytes of header")
+ROW(ptxgen_pack_verify, ANY, INVALID_ARGUMENT, "ptxgen_pack_verify: pack is NULL")
 ROW(ptxgen_tuned_plan, ANY, INVALID_ARGUMENT,
     "ptxgen_tuned_plan: family, spec, target or plan is NULL, or the family has no make_plan")
 ROW(ptxgen_tuning_load, NO, INVALID_ARGUMENT, "ptxgen_tuning: device or tuning is NULL")

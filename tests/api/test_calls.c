@@ -17,6 +17,8 @@
 #include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_repack.h>
+#include <ptxgen/pack.h>
+
 #include <ptxgen/ptx.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
@@ -112,6 +114,7 @@ static const struct exception {
     {"ptxgen_gguf_decode_row", {false, true, false}}, /* no weights */
     {"ptxgen_gguf_quantise_row", {false, true, false}},
     {"ptxgen_gguf_row_bytes", {false, true, false}},
+    {"ptxgen_pack_builder_create", {false, true, true}},
     {"ptxgen_sparse24_compress", {false, true, false}}, /* no rows */
     {"ptxgen_sparse24_convert", {false, true, false}},
     {"ptxgen_sparse24_decompress", {false, true, false}},
@@ -237,6 +240,8 @@ static int try_call(const struct call *call, enum passing passing)
     int wrong = check_call(call, &h);
     if (!strcmp(call->name, "ptxgen_cache_open") && h.place)
         ptxgen_cache_close(*h.place);
+    if (!strcmp(call->name, "ptxgen_pack_builder_create") && h.place)
+        ptxgen_pack_builder_destroy(*h.place);
     if (!strcmp(call->name, "ptxgen_tuning_load") && h.place)
         ptxgen_tuning_free(*h.place);
     if (!strcmp(call->name, "ptx_module_create"))

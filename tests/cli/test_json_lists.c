@@ -210,6 +210,63 @@ static void the_cache_lists_its_entries(void **state)
                    cache);
 }
 
+static void a_pack_lists_its_kernels(void **state)
+{
+    (void)state;
+    char list[FOLDER_PATH + 16], pack[FOLDER_PATH + 16];
+    snprintf(list, sizeof list, "%s/specs", folder);
+    snprintf(pack, sizeof pack, "%s/kernels.pack", folder);
+    file_write(list, "dense --k 64 --n 64 # one\nquantise --k 256\n", 43);
+    struct outcome o = run("pack", list, "-o", pack, "--target", "H200,RTX-4090");
+    assert_exit(&o, 0);
+    outcome_free(&o);
+    struct outcome lines = run("pack", "--list", pack);
+    assert_exit(&lines, 0);
+    o = run("pack", "--list", pack, "--json");
+    cJSON *json = parsed(&o, 0);
+    const cJSON *item;
+    int hopper = 0;
+    assert_int_equal(cJSON_GetArraySize(member(json, "kernels")), 4);
+    cJSON_ArrayForEach(item, member(json, "kernels"))
+    {
+        assert_contains(lines.out, text_of(item, "spec"));
+        assert_contains(lines.out, text_of(item, "target"));
+        assert_string_equal(text_of(item, "code"), "text");
+        assert_true(strlen(text_of(item, "revision")) == 64);
+        hopper +=
+            !strcmp(text_of(item, "target"), "sm_90a, 132 multiprocessors, 232448 shared bytes");
+    }
+    assert_int_equal(hopper, 2);
+    cJSON_Delete(json);
+    outcome_free(&lines);
+    assert_refuses(4, "is there already", "pack", list, "-o", pack);
+    assert_refuses(2, "-o FILE must be given\n", "pack", list);
+    assert_refuses(2, "a SPECFILE must be named, or with --list a pack\n", "pack");
+    assert_refuses(2, "--list takes a pack alone\n", "pack", "--list", pack, "-o", list);
+    assert_refuses(2, "--json goes with --list\n", "pack", list, "-o", pack, "--json");
+    assert_refuses(2, "--target Voodoo2: ", "pack", list, "-o", pack, "--target", "H200,Voodoo2");
+    char targets[34 * 6] = "sm_80";
+    for (int i = 1; i < 33; i++)
+        strcat(targets, ",sm_80");
+    char says[300];
+    snprintf(says, sizeof says, "--target %s: at most 32 targets\n", targets);
+    assert_refuses(2, says, "pack", list, "-o", pack, "--target", targets);
+    assert_refuses(4, "ptxgen: /nonexistent/list cannot be read: No such file or directory\n",
+                   "pack", "/nonexistent/list", "-o", pack);
+    assert_refuses(4, "begins with \"ptxgenPK\"", "pack", "--list", list);
+    assert_refuses(4, "the assembler /nonexistent cannot be run: No such file", "pack", list, "-o",
+                   pack, "--force", "--ptxas", "/nonexistent");
+    assert_refuses(6, "specs:1: false refuses a text for sm_80: \n", "pack", list, "-o", pack,
+                   "--force", "--ptxas", "false");
+    assert_refuses(4, "the assembler's ", "pack", list, "-o", pack, "--force", "--ptxas", "true");
+    setenv("TMPDIR", "/nonexistent", 1);
+    assert_refuses(4, "no folder for the assembler in /nonexistent: No such file or directory\n",
+                   "pack", list, "-o", pack, "--force", "--ptxas", "true");
+    unsetenv("TMPDIR");
+    file_write(list, "dense --k 64 --n 64\nmarlin --k 100 --n 64\n", 42);
+    assert_refuses(2, "specs:2: marlin: ", "pack", list, "-o", pack, "--force");
+}
+
 static void the_doctor_tries_each_family(void **state)
 {
     (void)state;
@@ -246,6 +303,7 @@ int main(void)
         cmocka_unit_test(inspect_has_kernels_and_predictions),
         cmocka_unit_test(run_has_a_problem_for_each_m),
         cmocka_unit_test(the_cache_lists_its_entries),
+        cmocka_unit_test(a_pack_lists_its_kernels),
         cmocka_unit_test(the_doctor_tries_each_family),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -505,6 +505,7 @@ static void every_option_misses_the_disk_or_does_not_matter(void **state)
             .member = __VA_ARGS__                                                                  \
         }                                                                                          \
     }
+    ptxgen_pack *pack = NULL;
     enum { KEYED, IGNORED, UNREAD }; /* unread: the disk is not asked */
     const struct {
         const char *field;
@@ -524,6 +525,8 @@ static void every_option_misses_the_disk_or_does_not_matter(void **state)
         OPTION(override_folder, IGNORED, folder),
         OPTION(log, IGNORED, keep_quiet),
         OPTION(log_user, IGNORED, bench),
+        OPTION(packs, IGNORED, &pack), /* tests/dispatch/test_pack.c has some */
+        OPTION(pack_count, IGNORED, 0),
     };
     size_t covered = 0, count = sizeof rows / sizeof *rows;
     for (int f = 0; f < 2; f++) {

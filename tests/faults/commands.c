@@ -65,6 +65,8 @@ const struct job command_jobs[] = {
     COMMAND("cache clear", VARIES_TEXT),
     COMMAND("cache warm specs --device cpu:sm_80", VARIES_TEXT),
     COMMAND("cache warm more-specs --device cpu:sm_80 --threads 2", VARIES_TEXT | VARIES_FILES),
+    COMMAND("pack specs -o new.pack --target H200", 0),
+    COMMAND("pack --list kernels.pack", 0),
     COMMAND("tune marlin --k 128 --n 64 --m 1 --replays 1 --device cpu:sm_80",
             VARIES_TEXT | VARIES_FILES),
     COMMAND("bench rmsnorm_q4k --device cpu:sm_80 --shape 256x8 --replays 1 --launches 1 "
@@ -117,6 +119,7 @@ struct tree prepare_files(void)
     add_file(&tree, "specs", specs, sizeof specs - 1);
     add_file(&tree, "more-specs", more, sizeof more - 1);
     prepare(&tree, "cache warm specs --device cpu:sm_80", NULL);
+    prepare(&tree, "pack specs -o kernels.pack", NULL);
     prepare(&tree, "tune marlin --k 128 --n 128 --m 1 --replays 1 --device cpu:sm_80", NULL);
     prepare(&tree,
             "bench dense --device cpu:sm_80 --k 64 --n 16 --m 1:3 --replays 1 --launches 1 "
