@@ -12,7 +12,7 @@
  */
 #include "attention.h"
 
-#include "emit.h"
+#include "lane_rope.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,11 +34,15 @@ struct emitter {
     const struct attention_plan *plan;
     const struct attention_spec *spec;
     uint32_t lanes, groups; /* lanes that have a key, and keys that a warp has at once */
-    ptx_u64 q, keys, values, positions, slots, y, partials, tickets;
+    ptx_u64 q, k_new, v_new, q_norm, k_norm, turns;
+    ptx_u64 keys, values, positions, slots, y, partials, tickets;
     ptx_u32 context, splits, used; /* splits that have keys */
     ptx_u32 tid, warp, token, kv_head, head_block, split;
-    ptx_u32 slot, begin, end; /* of the cache; keys of the split */
-    ptx_u32 part;             /* the lane's first element */
+    ptx_u32 slot, position;        /* of the token in the cache */
+    ptx_u32 begin, end, end_there; /* keys of the split, and of those that the cache has */
+    struct lane_rope rope;
+    ptx_f32 q_gain[EIGHT], k_gain[EIGHT];
+    ptx_u32 part; /* the lane's first element */
     ptx_f32 query[MOST_HEADS][EIGHT];
     ptx_f32 largest[MOST_HEADS], weights[MOST_HEADS], sum[MOST_HEADS][EIGHT];
     ptx_u32 shared_sums, shared_scores;
@@ -70,9 +74,9 @@ static void find_keys(struct emitter *e)
 {
     ptx_kernel *k = e->k;
     const uint32_t unit = STEPS * step_keys(e->plan);
-    ptx_u32 position = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->positions), 0);
+    e->position = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->positions), 0);
     e->slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->slots), 0);
-    ptx_u32 after = ptx_add_u32(k, position, U32(1)), first = ptx_mov_u32(k, U32(0));
+    ptx_u32 after = ptx_add_u32(k, e->position, U32(1)), first = ptx_mov_u32(k, U32(0));
     if (e->spec->window) {
         ptx_u32 seen = ptx_min_u32(k, after, U32(e->spec->window));
         first = ptx_sub_u32(k, after, seen);
@@ -86,6 +90,7 @@ static void find_keys(struct emitter *e)
     e->used = ptx_div_u32(k, up, length);
     e->begin = ptx_mad_lo_u32(k, e->split, length, first);
     e->end = ptx_min_u32(k, ptx_add_u32(k, e->begin, length), after);
+    e->end_there = e->spec->rotates ? ptx_min_u32(k, e->end, e->position) : e->end;
 }
 
 /* The lane's part of key or value 0 of the sequence. */
@@ -110,14 +115,14 @@ static void load_query(struct emitter *e)
     ptx_u32 token = ptx_mul_lo_u32(k, e->token, U32(e->spec->heads));
     ptx_u32 head = ptx_mad_lo_u32(k, first, U32(e->plan->heads), token);
     ptx_u64 at = ptx_mad_wide_u32(k, head, U32(4 * D), e->q);
-    at = ptx_mad_wide_u32(k, e->part, U32(4), at);
     for (uint32_t h = 0; h < e->plan->heads; h++) {
-        struct eight words;
-        emit_load_eight(k, PTXGEN_F32, at, &words);
+        ptx_f32 head_elements[EIGHT];
+        lane_rope_load(&e->rope, at, head_elements);
         at = ptx_add_u64(k, at, ptx_imm_u64(4 * D));
+        if (e->spec->rotates)
+            lane_rope_apply(&e->rope, e->q_gain, head_elements);
         for (int i = 0; i < EIGHT; i++) {
-            ptx_f32 element = ptx_u32_as_f32(words.words[i]);
-            e->query[h][i] = ptx_mul_f32(k, element, F32(e->spec->scale * 1.44269504f));
+            e->query[h][i] = ptx_mul_f32(k, head_elements[i], F32(e->spec->scale * 1.44269504f));
             e->sum[h][i] = ptx_mov_f32(k, F32(0));
         }
         e->largest[h] = ptx_mov_f32(k, F32(lowest));
@@ -142,11 +147,10 @@ static void find_scores(const struct emitter *e, const struct eight *words, ptx_
 }
 
 /* Adds a step's values, after the sums so far were brought to the new largest score. */
-static void add_values(struct emitter *e, const struct eight *words,
+static void add_values(struct emitter *e, uint32_t unroll, const struct eight *words,
                        ptx_f32 scores[MOST_UNROLL][MOST_HEADS])
 {
     ptx_kernel *k = e->k;
-    const uint32_t unroll = e->plan->unroll;
     for (uint32_t h = 0; h < e->plan->heads; h++) {
         ptx_f32 largest = e->largest[h];
         for (uint32_t u = 0; u < unroll; u++)
@@ -180,9 +184,9 @@ static void walk_keys(struct emitter *e)
             values = cache_address(e, e->values, e->slot);
     ptx_u32 group = ptx_div_u32(k, ptx_and_b32(k, e->tid, U32(31)), U32(e->lanes));
     ptx_u32 mine = ptx_mad_lo_u32(k, e->warp, U32(e->groups), group);
-    ptx_u32 last = ptx_sub_u32(k, e->end, U32(1));
+    ptx_u32 last = ptx_sub_u32(k, e->end_there, U32(1));
     ptx_u32 base = ptx_mov_u32(k, e->begin);
-    ptx_for(k, base, e->end, U32(step_keys(e->plan))) {
+    ptx_for(k, base, e->end_there, U32(step_keys(e->plan))) {
         ptx_nounroll(k);
         struct eight key[MOST_UNROLL], value[MOST_UNROLL];
         ptx_f32 scores[MOST_UNROLL][MOST_HEADS];
@@ -190,7 +194,7 @@ static void walk_keys(struct emitter *e)
         ptx_u32 first = ptx_add_u32(k, base, mine);
         for (uint32_t u = 0; u < unroll; u++) {
             ptx_u32 number = ptx_add_u32(k, first, U32(u * WARPS * e->groups));
-            exists[u] = ptx_setp_lt_u32(k, number, e->end);
+            exists[u] = ptx_setp_lt_u32(k, number, e->end_there);
             number = ptx_min_u32(k, number, last);
             emit_load_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, number, U32(row), keys),
                             &key[u]);
@@ -199,8 +203,66 @@ static void walk_keys(struct emitter *e)
         }
         for (uint32_t u = 0; u < unroll; u++)
             find_scores(e, &key[u], exists[u], scores[u]);
-        add_values(e, value, scores);
+        add_values(e, unroll, value, scores);
     }
+}
+
+/* ---- the token's own key, where the launch rotates ---- */
+
+/* What does not hang on the kernel ahead. */
+static void begin_rope(struct emitter *e)
+{
+    const struct attention_spec *s = e->spec;
+    e->rope = (struct lane_rope){.k = e->k,
+                                 .head_size = s->head_size,
+                                 .has_norm = s->has_norm,
+                                 .interleaved = s->interleaved,
+                                 .epsilon = s->epsilon,
+                                 .part = e->part};
+    if (!s->rotates)
+        return;
+    lane_rope_begin(&e->rope, e->turns, e->position);
+    if (s->has_norm) {
+        lane_rope_load(&e->rope, e->q_norm, e->q_gain);
+        lane_rope_load(&e->rope, e->k_norm, e->k_gain);
+    }
+}
+
+/* Of the CTAs that have the kv head, one writes to the cache. */
+static void store_own(const struct emitter *e, ptx_pred mine, const struct eight *key,
+                      const struct eight *value)
+{
+    ptx_kernel *k = e->k;
+    const uint32_t row = e->spec->head_size * size_of(e->spec->cache_type);
+    ptx_u64 keys = cache_address(e, e->keys, e->slot),
+            values = cache_address(e, e->values, e->slot);
+    ptx_pred writes = ptx_setp_bool_eq_u32(k, e->head_block, U32(0), mine);
+    ptx_if(k, writes) {
+        emit_store_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, e->position, U32(row), keys),
+                         key);
+        emit_store_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, e->position, U32(row), values),
+                         value);
+    }
+}
+
+/* The first lanes of the CTA of the last split have it beside what they have of the cache. */
+static void add_own(struct emitter *e)
+{
+    ptx_kernel *k = e->k;
+    ptx_f32 elements[EIGHT], scores[MOST_UNROLL][MOST_HEADS];
+    struct eight key, value;
+    ptx_u32 list = ptx_mad_lo_u32(k, e->token, U32(e->spec->kv_heads), e->kv_head);
+    lane_rope_load(&e->rope, ptx_mad_wide_u32(k, list, U32(4 * e->spec->head_size), e->k_new),
+                   elements);
+    lane_rope_apply(&e->rope, e->k_gain, elements);
+    emit_narrow_eight(k, e->spec->cache_type, elements, &key);
+    lane_rope_load(&e->rope, ptx_mad_wide_u32(k, list, U32(4 * e->spec->head_size), e->v_new),
+                   elements);
+    emit_narrow_eight(k, e->spec->cache_type, elements, &value);
+    ptx_pred mine = ptx_setp_lt_u32(k, e->tid, U32(e->lanes));
+    store_own(e, mine, &key, &value);
+    find_scores(e, &key, mine, scores[0]);
+    add_values(e, 1, &value, scores);
 }
 
 /* ---- merging ---- */
@@ -407,6 +469,11 @@ static void attend(struct emitter *e)
     ptx_section(k, "scores and weighted values");
     load_query(e);
     walk_keys(e);
+    if (e->spec->rotates) {
+        ptx_section(k, "the token's own key");
+        ptx_if(k, ptx_setp_gt_u32(k, e->end, e->position))
+            add_own(e);
+    }
     ptx_section(k, "merge lanes and warps");
     merge_groups(e);
     share_warp(e);
@@ -427,6 +494,11 @@ static void load_params(struct emitter *e)
 {
     ptx_kernel *k = e->k;
     e->q = ptx_param_u64(k, "q");
+    e->k_new = ptx_param_u64(k, "k");
+    e->v_new = ptx_param_u64(k, "v");
+    e->q_norm = ptx_param_u64(k, "q_norm");
+    e->k_norm = ptx_param_u64(k, "k_norm");
+    e->turns = ptx_param_u64(k, "turns");
     e->keys = ptx_param_u64(k, "keys");
     e->values = ptx_param_u64(k, "values");
     e->positions = ptx_param_u64(k, "positions");
@@ -468,6 +540,7 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     load_params(&e);
     find_place(&e);
     find_keys(&e);
+    begin_rope(&e);
     emit_wait_for_previous(k);
     ptx_if(k, ptx_setp_lt_u32(k, e.split, e.used))
         attend(&e);
@@ -512,9 +585,12 @@ static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, vo
 void attention_describe(const void *spec, char *text, size_t size)
 {
     const struct attention_spec *s = spec;
-    snprintf(text, size, "heads=%u kv_heads=%u head_size=%u window=%u scale=%a type=%u cache=%u",
-             s->heads, s->kv_heads, s->head_size, s->window, (double)s->scale, s->type,
-             s->cache_type);
+    snprintf(
+        text, size,
+        "heads=%u kv_heads=%u head_size=%u window=%u scale=%a type=%u cache=%u rotates=%u norm=%u "
+        "interleaved=%u epsilon=%a",
+        s->heads, s->kv_heads, s->head_size, s->window, (double)s->scale, s->type, s->cache_type,
+        s->rotates, s->has_norm, s->interleaved, (double)s->epsilon);
 }
 
 const ptxgen_family *attention_family(void)
@@ -554,8 +630,9 @@ ptxgen_status attention_launch(const ptxgen_loaded *loaded, const struct attenti
 {
     const struct attention_plan *plan = ptxgen_loaded_plan(loaded);
     struct attention_args a = *args;
-    void *parameters[] = {&a.q, &a.keys,     &a.values,  &a.positions, &a.slots,
-                          &a.y, &a.partials, &a.tickets, &a.context};
+    void *parameters[] = {&a.q,     &a.k,        &a.v,       &a.q_norm,    &a.k_norm,
+                          &a.turns, &a.keys,     &a.values,  &a.positions, &a.slots,
+                          &a.y,     &a.partials, &a.tickets, &a.context};
     ptxgen_launch_shape shape = launch_shape(
         &plan->target, THREADS, (uint64_t)plan->spec.kv_heads * head_blocks(plan), a.splits, a.m);
     return ptxgen_launch(ptxgen_loaded_entry(loaded, 0), &shape, stream, parameters, err);

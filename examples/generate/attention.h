@@ -9,6 +9,9 @@
  * The keys of a token may be split over several CTAs (flash-decoding): each finds its largest
  * score, its sums with that as the reference, and the CTA that comes last adds them up, in the
  * order of the splits, so that results do not depend on which that is.
+ *
+ * Where each token is the only one of its sequence, as in a step of decoding, the launch may also
+ * do what rope.h does, rotate q and k and put k and v into the cache: a kernel less.
  */
 #ifndef GENERATE_ATTENTION_H
 #define GENERATE_ATTENTION_H
@@ -23,16 +26,22 @@ struct attention_spec {
     float scale;
     uint8_t type;       /* ptxgen_element of y */
     uint8_t cache_type; /* ptxgen_element of the cache */
-    uint8_t reserved[2];
+    uint8_t rotates;    /* 1: what rope.h does is part of the launch; the three below are rope's */
+    uint8_t has_norm, interleaved;
+    uint8_t reserved[3];
+    float epsilon;
 };
 
 /*
  * Device addresses. A launch overlaps the kernel ahead, which must not be the one that writes
- * positions or slots.
+ * turns, positions, slots or, where it rotates, the cache.
  */
 struct attention_args {
     uint64_t m;               /* tokens, below 65536 */
     uint64_t q;               /* f32 [m, heads, D] */
+    uint64_t k, v;            /* rotates: f32 [m, kv heads, D] */
+    uint64_t q_norm, k_norm;  /* rotates: f32 [D] */
+    uint64_t turns;           /* rotates: u64 [D/2] of rope_turns */
     uint64_t keys, values;    /* [slots, kv heads, context, D] of the cache's type */
     uint64_t positions;       /* s32 [m], each below the context */
     uint64_t slots;           /* s32 [m] */

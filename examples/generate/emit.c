@@ -35,6 +35,28 @@ void emit_widen_eight(ptx_kernel *k, uint8_t type, const struct eight *from, ptx
     }
 }
 
+void emit_narrow_eight(ptx_kernel *k, uint8_t type, const ptx_f32 from[EIGHT], struct eight *to)
+{
+    for (int i = 0; i < EIGHT; i++)
+        if (type == PTXGEN_F32)
+            to->words[i] = ptx_f32_as_u32(from[i]);
+        else if (i % 2 == 0)
+            to->words[i / 2] = emit_narrow_pair(k, type, from[i], from[i + 1]);
+}
+
+void emit_store_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, const struct eight *words)
+{
+    ptx_st_global_v4_u32(k, at, 0, words->words);
+    if (type == PTXGEN_F32)
+        ptx_st_global_v4_u32(k, at, 16, words->words + 4);
+}
+
+ptx_u32 emit_narrow_pair(ptx_kernel *k, uint8_t type, ptx_f32 low, ptx_f32 high)
+{
+    return type == PTXGEN_BF16 ? ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, high, low))
+                               : ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, high, low));
+}
+
 void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 value)
 {
     if (type == PTXGEN_F16)
@@ -43,6 +65,25 @@ void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 val
         ptx_st_global_bf16(k, at, offset, ptx_cvt_bf16_f32(k, value));
     else
         ptx_st_global_f32(k, at, offset, value);
+}
+
+void emit_angle(ptx_kernel *k, ptx_u64 position, ptx_u64 at, int offset, ptx_f32 *cosine,
+                ptx_f32 *sine)
+{
+    const float unit = (float)(6.283185307179586 / 4294967296.0);
+    ptx_u32 halves[2];
+    ptx_unpack_u64(k, halves, ptx_mul_lo_u64(k, position, ptx_ld_global_u64(k, at, offset)));
+    ptx_f32 turn = ptx_cvt_f32_s32(k, ptx_u32_as_s32(halves[1]));
+    ptx_f32 angle = ptx_mul_f32(k, turn, F32(unit));
+    *cosine = ptx_cos_approx_f32(k, angle);
+    *sine = ptx_sin_approx_f32(k, angle);
+}
+
+ptx_f32 emit_norm_factor(ptx_kernel *k, ptx_f32 squares, uint32_t count, float epsilon)
+{
+    ptx_f32 mean = ptx_mul_f32(k, squares, F32(1.0f / (float)count));
+    ptx_f32 root = ptx_sqrt_f32(k, ptx_add_f32(k, mean, F32(epsilon)));
+    return ptx_rcp_f32(k, root);
 }
 
 ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes)

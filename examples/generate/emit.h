@@ -24,8 +24,22 @@ struct eight {
 };
 void emit_load_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, struct eight *to);
 void emit_widen_eight(ptx_kernel *k, uint8_t type, const struct eight *from, ptx_f32 to[EIGHT]);
+/* Two values as a word of f16 or bf16. */
+ptx_u32 emit_narrow_pair(ptx_kernel *k, uint8_t type, ptx_f32 low, ptx_f32 high);
+/* The words of eight elements of a type, rounded to nearest, and their store. */
+void emit_narrow_eight(ptx_kernel *k, uint8_t type, const ptx_f32 from[EIGHT], struct eight *to);
+void emit_store_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, const struct eight *words);
 /* Rounds to nearest, ties to even. */
 void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 value);
+
+/*
+ * Cosine and sine of the angle of a pair: the upper half of position · turns, with `turns` the u64
+ * `offset` bytes after `at`, is a signed fraction of a turn.
+ */
+void emit_angle(ptx_kernel *k, ptx_u64 position, ptx_u64 at, int offset, ptx_f32 *cosine,
+                ptx_f32 *sine);
+/* 1 / √(sum of squares / count + epsilon) */
+ptx_f32 emit_norm_factor(ptx_kernel *k, ptx_f32 squares, uint32_t count, float epsilon);
 
 /* The sum over groups of `lanes` neighbours of a warp; each lane gets it. */
 ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes);

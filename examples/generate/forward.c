@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A layer is six launches, each of which overlaps the one ahead:
+ * A layer is five launches, each of which overlaps the one ahead:
  *
  *     product q, k, v      the stream is brought up to date and normalised first
- *     rope                 q and k are rotated; k and v go to the cache
- *     attention
- *     product o
- *     product gate, up     the stream again, with o's outputs
- *     product down
+ *     attention            q and k are rotated, and k and v go to the cache, first: in a prompt by
+ * a launch of their own product o product gate, up     the stream again, with o's outputs product
+ * down
  *
  * The stream of residuals is in f32, or with --type bf16 in bf16: f16 does not hold what it may
  * grow to. The products that read it write the sum to the other of two buffers, since some of their
@@ -49,8 +47,10 @@ struct forward {
     ptxgen_target target;
     ptxgen_gguf_rows *embedding;
     ptxgen_loaded *rope, *greedy;
-    ptxgen_loaded *attention[2], *prefill[2]; /* of global layers, and of local ones */
-    struct attention_spec attention_spec[2];
+    /* Attention of global layers, and of local ones: in a step, in a short piece of a prompt, and
+     * in a longer one. */
+    ptxgen_loaded *attention[2], *short_prompt[2], *prefill[2];
+    struct attention_spec attention_spec; /* but for the window */
     struct product (*layers)[PRODUCTS];
     struct product output;
     struct tokens prompt, step;
@@ -200,21 +200,28 @@ static ptxgen_status load_products(struct forward *f, ptxgen_error *err)
 static ptxgen_status load_attention(struct forward *f, int local, ptxgen_error *err)
 {
     const struct model *m = f->model;
-    struct attention_spec *spec = &f->attention_spec[local];
-    memset(spec, 0, sizeof *spec);
-    spec->heads = m->heads;
-    spec->kv_heads = m->kv_heads;
-    spec->head_size = m->head_size;
-    spec->window = local ? m->window : 0;
-    spec->scale = m->attention_scale;
-    spec->type = f->options.type;
-    spec->cache_type = f->options.cache_type;
+    ptxgen_dispatcher *dispatcher = f->device->dispatcher;
+    struct attention_spec spec;
+    memset(&spec, 0, sizeof spec);
+    spec.heads = m->heads;
+    spec.kv_heads = m->kv_heads;
+    spec.head_size = m->head_size;
+    spec.window = local ? m->window : 0;
+    spec.scale = m->attention_scale;
+    spec.type = f->options.type;
+    spec.cache_type = f->options.cache_type;
     ptxgen_status status =
-        ptxgen_dispatch(f->device->dispatcher, attention_family(), spec, &f->attention[local], err);
-    if (!status && spec->cache_type != PTXGEN_F32)
-        status =
-            ptxgen_dispatch(f->device->dispatcher, prefill_family(), spec, &f->prefill[local], err);
-    return status;
+        ptxgen_dispatch(dispatcher, attention_family(), &spec, &f->short_prompt[local], err);
+    if (!status && spec.cache_type != PTXGEN_F32)
+        status = ptxgen_dispatch(dispatcher, prefill_family(), &spec, &f->prefill[local], err);
+    spec.rotates = 1;
+    spec.has_norm = m->is_gemma;
+    spec.interleaved = !m->is_gemma;
+    spec.epsilon = m->epsilon;
+    f->attention_spec = spec;
+    return status
+               ? status
+               : ptxgen_dispatch(dispatcher, attention_family(), &spec, &f->attention[local], err);
 }
 
 static ptxgen_status load_kernels(struct forward *f, ptxgen_error *err)
@@ -323,7 +330,7 @@ static ptxgen_status find_workspace(struct forward *f, ptxgen_error *err)
 
 static ptxgen_status allocate_workspaces(struct forward *f, ptxgen_error *err)
 {
-    const struct attention_spec *spec = &f->attention_spec[0];
+    const struct attention_spec *spec = &f->attention_spec;
     uint64_t partials = 0;
     for (uint64_t m = 1; m <= MOST_TOKENS; m++) {
         uint32_t splits = attention_splits(spec, &f->target, m);
@@ -375,8 +382,9 @@ void forward_destroy(struct forward *f)
     for (uint32_t i = 0; f->layers && i < product_count(f); i++)
         ptxgen_gguf_linear_destroy(product_at(f, i)->kernel);
     ptxgen_gguf_rows_destroy(f->embedding);
-    ptxgen_loaded *own[] = {f->rope,       f->attention[0], f->attention[1],
-                            f->prefill[0], f->prefill[1],   f->greedy};
+    ptxgen_loaded *own[] = {f->rope,         f->greedy,          f->attention[0],
+                            f->attention[1], f->short_prompt[0], f->short_prompt[1],
+                            f->prefill[0],   f->prefill[1]};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         ptxgen_release(own[i]);
     free(f->layers);
@@ -397,18 +405,13 @@ static ptxgen_status launch_product(struct forward *f, struct product *p, uint64
 }
 
 /*
- * Tensor cores multiply 64 tokens of one sequence as fast as one, but a token alone is better split
- * over many CTAs. They need a cache of 16-bit elements.
+ * A step's attention rotates q and k itself. A piece of a prompt has rope do so first; tensor cores
+ * multiply 64 tokens of one sequence as fast as one, but a few are better split over many CTAs.
  */
-static bool prefills(const struct forward *f, const struct tokens *t, uint64_t m)
-{
-    enum { FEWEST_TOKENS = 16 };
-    return t != &f->step && m >= FEWEST_TOKENS && f->prefill[0];
-}
-
 static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struct tokens *t,
                                       uint64_t m, ptxgen_error *err)
 {
+    enum { FEWEST_TOKENS = 16 };
     const int local = f->model->layer[l].is_local;
     const struct layer *layer = &f->model->layer[l];
     const struct rope_args rope = {.m = m,
@@ -424,24 +427,33 @@ static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struc
                                    .keys = f->keys + l * f->cache_bytes,
                                    .values = f->values + l * f->cache_bytes,
                                    .context = f->options.context};
-    const struct attention_args attention = {
-        .m = m,
-        .q = f->rotated,
-        .keys = rope.keys,
-        .values = rope.values,
-        .positions = t->positions,
-        .slots = t->slots,
-        .y = f->attended,
-        .partials = f->partials,
-        .tickets = f->tickets,
-        .context = f->options.context,
-        .splits = attention_splits(&f->attention_spec[local], &f->target, m)};
+    struct attention_args attention = {.m = m,
+                                       .q = f->q,
+                                       .k = f->k,
+                                       .v = f->v,
+                                       .q_norm = rope.q_norm,
+                                       .k_norm = rope.k_norm,
+                                       .turns = rope.turns,
+                                       .keys = rope.keys,
+                                       .values = rope.values,
+                                       .positions = t->positions,
+                                       .slots = t->slots,
+                                       .y = f->attended,
+                                       .partials = f->partials,
+                                       .tickets = f->tickets,
+                                       .context = f->options.context,
+                                       .splits =
+                                           attention_splits(&f->attention_spec, &f->target, m)};
     ptxgen_cu_stream stream = f->device->stream;
+    if (t == &f->step)
+        return attention_launch(f->attention[local], &attention, stream, err);
+    attention.q = f->rotated;
     ptxgen_status status = rope_launch(f->rope, &rope, stream, err);
     if (status)
         return status;
-    return prefills(f, t, m) ? prefill_launch(f->prefill[local], &attention, stream, err)
-                             : attention_launch(f->attention[local], &attention, stream, err);
+    return m >= FEWEST_TOKENS && f->prefill[local]
+               ? prefill_launch(f->prefill[local], &attention, stream, err)
+               : attention_launch(f->short_prompt[local], &attention, stream, err);
 }
 
 static ptxgen_status launch_layer(struct forward *f, uint32_t l, const struct tokens *t, uint64_t m,

@@ -50,8 +50,7 @@ static bool is_bf16(const struct emitter *e)
 
 static ptx_u32 narrow(const struct emitter *e, ptx_f32 low, ptx_f32 high)
 {
-    return is_bf16(e) ? ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(e->k, high, low))
-                      : ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(e->k, high, low));
+    return emit_narrow_pair(e->k, e->spec->cache_type, low, high);
 }
 
 /* c += a · b */

@@ -69,9 +69,7 @@ static void normalise(struct emitter *e, ptx_u64 gain)
         for (int i = 0; i < 2; i++)
             ptx_fma_f32_to(k, squares, e->value[p][i], e->value[p][i], squares);
     squares = emit_sum_lanes(k, squares, 32);
-    ptx_f32 mean = ptx_mul_f32(k, squares, F32(1.0f / (float)e->spec->head_size));
-    ptx_f32 root = ptx_sqrt_f32(k, ptx_add_f32(k, mean, F32(e->spec->epsilon)));
-    ptx_f32 factor = ptx_rcp_f32(k, root);
+    ptx_f32 factor = emit_norm_factor(k, squares, e->spec->head_size, e->spec->epsilon);
     ptx_u64 at = ptx_mad_wide_u32(k, e->element, U32(4), gain);
     for (uint32_t p = 0; p < e->pairs; p++)
         for (int i = 0; i < 2; i++) {
@@ -81,21 +79,11 @@ static void normalise(struct emitter *e, ptx_u64 gain)
         }
 }
 
-/* The upper half of position · turns, as a signed fraction of a turn, is the angle. */
 static void find_angles(struct emitter *e)
 {
-    ptx_kernel *k = e->k;
-    const float unit = (float)(6.283185307179586 / 4294967296.0);
-    ptx_u64 position = ptx_cvt_u64_u32(k, e->position);
-    for (uint32_t p = 0; p < e->pairs; p++) {
-        ptx_u64 step = ptx_ld_global_u64(k, e->turns, 8 * (int)p);
-        ptx_u32 halves[2];
-        ptx_unpack_u64(k, halves, ptx_mul_lo_u64(k, position, step));
-        ptx_f32 turn = ptx_cvt_f32_s32(k, ptx_u32_as_s32(halves[1]));
-        ptx_f32 angle = ptx_mul_f32(k, turn, F32(unit));
-        e->cosine[p] = ptx_cos_approx_f32(k, angle);
-        e->sine[p] = ptx_sin_approx_f32(k, angle);
-    }
+    ptx_u64 position = ptx_cvt_u64_u32(e->k, e->position);
+    for (uint32_t p = 0; p < e->pairs; p++)
+        emit_angle(e->k, position, e->turns, 8 * (int)p, &e->cosine[p], &e->sine[p]);
 }
 
 static void rotate(struct emitter *e)

@@ -160,16 +160,65 @@ struct attention_case {
 };
 
 static const struct attention_case attention_cases[] = {
-    {{4, 1, 64, 16, 0.125f, PTXGEN_F32, PTXGEN_F32, {0}}, 1},
-    {{4, 2, 64, 0, 0.125f, PTXGEN_F16, PTXGEN_F32, {0}}, 5},
-    {{8, 2, 128, 0, 0.09f, PTXGEN_F16, PTXGEN_F16, {0}}, 3},
-    {{2, 2, 256, 133, 0.0625f, PTXGEN_BF16, PTXGEN_BF16, {0}}, 7},
-    {{12, 1, 64, 0, 0.125f, PTXGEN_F32, PTXGEN_F16, {0}}, 2},
-    {{8, 1, 256, 200, 0.0625f, PTXGEN_F16, PTXGEN_F16, {0}}, 2},
-    {{1, 1, 64, 300, 0.125f, PTXGEN_F32, PTXGEN_BF16, {0}}, 2},
+    {{.heads = 4,
+      .kv_heads = 1,
+      .head_size = 64,
+      .window = 16,
+      .scale = 0.125f,
+      .type = PTXGEN_F32,
+      .cache_type = PTXGEN_F32},
+     1},
+    {{.heads = 4,
+      .kv_heads = 2,
+      .head_size = 64,
+      .window = 0,
+      .scale = 0.125f,
+      .type = PTXGEN_F16,
+      .cache_type = PTXGEN_F32},
+     5},
+    {{.heads = 8,
+      .kv_heads = 2,
+      .head_size = 128,
+      .window = 0,
+      .scale = 0.09f,
+      .type = PTXGEN_F16,
+      .cache_type = PTXGEN_F16},
+     3},
+    {{.heads = 2,
+      .kv_heads = 2,
+      .head_size = 256,
+      .window = 133,
+      .scale = 0.0625f,
+      .type = PTXGEN_BF16,
+      .cache_type = PTXGEN_BF16},
+     7},
+    {{.heads = 12,
+      .kv_heads = 1,
+      .head_size = 64,
+      .window = 0,
+      .scale = 0.125f,
+      .type = PTXGEN_F32,
+      .cache_type = PTXGEN_F16},
+     2},
+    {{.heads = 8,
+      .kv_heads = 1,
+      .head_size = 256,
+      .window = 200,
+      .scale = 0.0625f,
+      .type = PTXGEN_F16,
+      .cache_type = PTXGEN_F16},
+     2},
+    {{.heads = 1,
+      .kv_heads = 1,
+      .head_size = 64,
+      .window = 300,
+      .scale = 0.125f,
+      .type = PTXGEN_F32,
+      .cache_type = PTXGEN_BF16},
+     2},
 };
 
-enum { TOKENS = 3, SLOTS = 2, CONTEXT = 400 };
+enum { TOKENS = 3, SLOTS = 3, CONTEXT = 400 };
 static const int32_t positions[TOKENS] = {0, 134, 399}, slots[TOKENS] = {0, 0, 1};
 
 static int first_seen(const struct attention_spec *s, int position)
@@ -307,13 +356,183 @@ static void attention_is_the_formula(void **state)
     }
 }
 
+/* ---- attention that rotates ---- */
+
+static const struct attention_case rotating_cases[] = {
+    {{.heads = 4,
+      .kv_heads = 1,
+      .head_size = 64,
+      .window = 16,
+      .scale = 0.125f,
+      .rotates = 1,
+      .has_norm = 1,
+      .epsilon = 1e-6f},
+     1},
+    {{.heads = 8,
+      .kv_heads = 2,
+      .head_size = 128,
+      .scale = 0.09f,
+      .type = PTXGEN_F16,
+      .cache_type = PTXGEN_F16,
+      .rotates = 1,
+      .interleaved = 1},
+     3},
+    {{.heads = 8,
+      .kv_heads = 1,
+      .head_size = 256,
+      .scale = 0.0625f,
+      .type = PTXGEN_BF16,
+      .cache_type = PTXGEN_BF16,
+      .rotates = 1,
+      .has_norm = 1,
+      .epsilon = 1e-5f},
+     4},
+};
+
+/* Tokens of sequences of their own. */
+static const int32_t own_slots[TOKENS] = {0, 1, 2};
+
+struct rotated {
+    struct array k, v, q_norm, k_norm;
+    struct rope_case rope;
+};
+
+/* Puts what the launch makes of q, k and v where the reference looks for it, on the host. */
+static void rotate_on_host(const struct attention_spec *s, struct attention_data *d,
+                           const struct rotated *r)
+{
+    const size_t D = s->head_size;
+    double head[256];
+    for (size_t t = 0; t < TOKENS; t++) {
+        for (size_t h = t * s->heads; h < (t + 1) * s->heads; h++) {
+            rope_reference(&r->rope, &d->q, h * D, &r->q_norm, NULL, positions[t], head);
+            for (size_t i = 0; i < D; i++)
+                ((float *)d->q.host)[h * D + i] = (float)head[i];
+        }
+        for (size_t h = 0; h < s->kv_heads; h++) {
+            size_t list = ((size_t)own_slots[t] * s->kv_heads + h) * CONTEXT;
+            size_t at = (list + (size_t)positions[t]) * D, from = (t * s->kv_heads + h) * D;
+            rope_reference(&r->rope, &r->k, from, &r->k_norm, NULL, positions[t], head);
+            for (size_t i = 0; i < D; i++) {
+                ptxgen_element type = (ptxgen_element)s->cache_type;
+                ptxgen_element_store(type, d->keys.host, at + i, head[i]);
+                ptxgen_element_store(type, d->values.host, at + i, array_at(&r->v, from + i));
+            }
+        }
+    }
+}
+
+/* The token's own key and value went to the cache. */
+static void check_own(const struct bed *bed, const struct attention_spec *s,
+                      const struct attention_data *d, size_t t)
+{
+    const size_t D = s->head_size;
+    double right[2][256];
+    for (size_t h = 0; h < s->kv_heads; h++) {
+        size_t list = ((size_t)own_slots[t] * s->kv_heads + h) * CONTEXT;
+        size_t at = (list + (size_t)positions[t]) * D;
+        for (size_t i = 0; i < D; i++) {
+            right[0][i] = array_at(&d->keys, at + i);
+            right[1][i] = array_at(&d->values, at + i);
+        }
+        check_cache(bed, &d->keys, at, right[0], (uint32_t)D, "own key");
+        check_cache(bed, &d->values, at, right[1], (uint32_t)D, "own value");
+    }
+}
+
+static void attends_and_rotates(struct bed *bed, const struct attention_case *c)
+{
+    const struct attention_spec *s = &c->spec;
+    const size_t pairs = (size_t)TOKENS * s->kv_heads * s->head_size;
+    struct random random = {7};
+    struct attention_data d = make_data(bed, s, TOKENS);
+    struct rotated r = {.k = array_random(bed, &random, PTXGEN_F32, pairs, 1),
+                        .v = array_random(bed, &random, PTXGEN_F32, pairs, 1),
+                        .q_norm = array_random(bed, &random, PTXGEN_F32, s->head_size, 1),
+                        .k_norm = array_random(bed, &random, PTXGEN_F32, s->head_size, 1),
+                        .rope = {.spec = {.head_size = s->head_size,
+                                          .epsilon = s->epsilon,
+                                          .has_norm = s->has_norm,
+                                          .interleaved = s->interleaved},
+                                 .base = 1e4}};
+    uint64_t turns[128];
+    rope_turns(r.rope.base, NULL, s->head_size, turns);
+    for (int t = 0; t < TOKENS; t++) {
+        int first = first_seen(s, positions[t]);
+        show_cache(bed, s, &d.keys, own_slots[t], first, positions[t] - first);
+        show_cache(bed, s, &d.values, own_slots[t], first, positions[t] - first);
+    }
+    size_t tickets = (size_t)attention_tickets_bytes(s, TOKENS);
+    struct attention_args args = {
+        .m = TOKENS,
+        .q = d.q.device,
+        .k = r.k.device,
+        .v = r.v.device,
+        .q_norm = r.q_norm.device,
+        .k_norm = r.k_norm.device,
+        .turns = bed_upload(bed, turns, s->head_size / 2 * sizeof *turns),
+        .keys = d.keys.device,
+        .values = d.values.device,
+        .positions = bed_upload(bed, positions, sizeof positions),
+        .slots = bed_upload(bed, own_slots, sizeof own_slots),
+        .y = d.y.device,
+        .partials = bed_alloc(bed, (size_t)attention_partials_bytes(s, TOKENS, c->splits)),
+        .tickets = bed_alloc(bed, tickets),
+        .context = CONTEXT,
+        .splits = c->splits};
+    assert_int_equal(bed->driver.memset_d8(args.tickets, 0, tickets), 0);
+    ptxgen_error err;
+    assert_ok(attention_launch(bed_load(bed, attention_family(), s), &args, NULL, &err), &err);
+    bed_synchronise(bed);
+    array_fetch(bed, &d.y, 0, d.y.count);
+    rotate_on_host(s, &d, &r);
+    for (size_t t = 0; t < TOKENS; t++) {
+        check_token(s, &d, t, positions[t], own_slots[t],
+                    s->cache_type == PTXGEN_F32 ? 1e-4 : 2 * rounding_of(s->cache_type));
+        check_own(bed, s, &d, t);
+    }
+    array_free(&r.k);
+    array_free(&r.v);
+    array_free(&r.q_norm);
+    array_free(&r.k_norm);
+    free_data(&d);
+}
+
+static void attention_that_rotates_is_rope_and_attention(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rotating_cases / sizeof *rotating_cases; i++) {
+        struct bed bed;
+        bed_open(&bed, devices[i % 2]);
+        attends_and_rotates(&bed, &rotating_cases[i]);
+        bed_close(&bed);
+    }
+}
+
 /* ---- prefill ---- */
 
-/* Heads, kv heads, size, window, scale, types of y and of the cache. */
 static const struct attention_spec prefill_cases[] = {
-    {4, 2, 64, 0, 0.125f, PTXGEN_F16, PTXGEN_F16, {0}},
-    {2, 2, 128, 50, 0.09f, PTXGEN_BF16, PTXGEN_BF16, {0}},
-    {2, 1, 256, 33, 0.0625f, PTXGEN_F32, PTXGEN_F16, {0}},
+    {.heads = 4,
+     .kv_heads = 2,
+     .head_size = 64,
+     .window = 0,
+     .scale = 0.125f,
+     .type = PTXGEN_F16,
+     .cache_type = PTXGEN_F16},
+    {.heads = 2,
+     .kv_heads = 2,
+     .head_size = 128,
+     .window = 50,
+     .scale = 0.09f,
+     .type = PTXGEN_BF16,
+     .cache_type = PTXGEN_BF16},
+    {.heads = 2,
+     .kv_heads = 1,
+     .head_size = 256,
+     .window = 33,
+     .scale = 0.0625f,
+     .type = PTXGEN_F32,
+     .cache_type = PTXGEN_F16},
 };
 
 /* Two blocks of tokens, the second of which is not full, after some that were there. */
@@ -433,8 +652,11 @@ static void other_sizes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rope_is_the_formula),     cmocka_unit_test(attention_is_the_formula),
-        cmocka_unit_test(prefill_is_the_formula),  cmocka_unit_test(greedy_takes_the_first_largest),
+        cmocka_unit_test(rope_is_the_formula),
+        cmocka_unit_test(attention_is_the_formula),
+        cmocka_unit_test(attention_that_rotates_is_rope_and_attention),
+        cmocka_unit_test(prefill_is_the_formula),
+        cmocka_unit_test(greedy_takes_the_first_largest),
         cmocka_unit_test(other_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
