@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * gguf_linear: products with weights in any GGUF type, for decoding 1 to 8 tokens at a time, with
- * what usually stands before and after them: a residual, RMSNorm, biases, a gate.
+ * gguf_linear: products with weights in any GGUF type, for any number of tokens, with what usually
+ * stands before and after them: a residual, RMSNorm, biases, a gate.
  *
  *     g[m,k] = x[m,k]                                             residual none
  *            = x[m,k] + residual[m,k]                             before the norm
@@ -24,12 +24,13 @@
  * Q4_1 and Q2_K, 1 for MXFP4, and else 2. Any N; K is a multiple of each type's block, 32 or 256.
  * No byte before or past a matrix is read.
  *
- * A launch enqueues two kernels: one makes h and writes it to the workspace as fixed point, and the
- * other multiplies, having begun to read weights before the first has ended (sm_90 and later).
+ * A launch of up to 8 tokens enqueues two kernels: one makes h and writes it to the workspace as
+ * fixed point, and the other multiplies, having begun to read weights before the first has ended
+ * (sm_90 and later).
  *
- * h is rounded to fixed point with one power of two for each 256 values of a token: integers of 16
- * bits where x is f16 or bf16, which lose at most 2⁻¹⁴·⁹ of the largest of the 256, and of 24 bits
- * where x is f32, which lose at most 2⁻²²·⁹. Products of these integers with the codes and the
+ * There h is rounded to fixed point with one power of two for each 256 values of a token: integers
+ * of 16 bits where x is f16 or bf16, which lose at most 2⁻¹⁴·⁹ of the largest of the 256, and of 24
+ * bits where x is f32, which lose at most 2⁻²²·⁹. Products of these integers with the codes and the
  * integer scales of a block are exact; blocks add up in f32. The bound is that of
  * ptxgen_gguf_linear_reference. The result depends on the spec, the target and the inputs only: the
  * same bits in every launch. A token with a NaN or infinity in h gives NaN in its own row of y
@@ -41,8 +42,18 @@
  *   right or not a finite number.
  * - The fixed point's power of two is at least 2⁻¹²⁵.
  *
- * Not in this version, and refused by a sentence: more than 8 tokens, and weights in F32, F16 and
- * BF16, which the family `dense` multiplies.
+ * More than 8 tokens are multiplied by tensor cores, as the family `dense` multiplies: h is written
+ * to the workspace in the type `compute` (x is read as it is where it is h in that type, in rows
+ * that are multiples of 16 bytes), the weights are decoded to that type into the workspace, a slice
+ * of rows at a time that stays in the L2 cache, and each slice is multiplied. So h and the weights
+ * are rounded once, and then their products are exact in f16 and bf16, and in f32 off by 2⁻²¹ at
+ * most; sums, biases and gates are f32. f32 is much slower than f16 and bf16, as each product is
+ * three. No statement is made for a token with an infinity, or where the compute type does not hold
+ * h or a weight (f16: from 65520 on). A plan whose max_m is 8 or less has no entries for these
+ * launches, and is assembled sooner.
+ *
+ * Not in this version, and refused by a sentence: weights in F32, F16 and BF16, which the family
+ * `dense` multiplies.
  *
  *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
  *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,
@@ -61,6 +72,7 @@
 #define PTXGEN_GGUF_LINEAR_H
 
 #include <ptxgen/accuracy.h>
+#include <ptxgen/dense.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/guarantee.h>
@@ -91,7 +103,7 @@ typedef struct ptxgen_gguf_linear_spec {
     uint32_t k;                              /**< a multiple of each type's block */
     uint32_t n[PTXGEN_GGUF_LINEAR_MATRICES]; /**< features of each matrix; unused ones 0 */
     float epsilon;  /**< of norms: at least 0, used at full precision */
-    uint32_t max_m; /**< the most tokens of a launch; 0: as many as this version serves, 8 */
+    uint32_t max_m; /**< the most tokens of a launch; 0: any number */
     uint8_t w_type[PTXGEN_GGUF_LINEAR_MATRICES]; /**< ptxgen_gguf_type; of unused ones ignored */
     uint8_t x_type, y_type;                      /**< ptxgen_element: f32, f16, bf16 */
     uint8_t norm;                                /**< ptxgen_gguf_linear_norm */
@@ -99,7 +111,11 @@ typedef struct ptxgen_gguf_linear_spec {
     uint8_t residual_out;                        /**< 1: g is also written out */
     uint8_t epilogue;                            /**< ptxgen_epilogue */
     uint8_t bias;                                /**< 1: f32 biases are added */
-    uint8_t reserved[2];
+    /**
+     * What more than 8 tokens are multiplied in: 0, x's type, or the ptxgen_element f16 or bf16.
+     */
+    uint8_t compute;
+    uint8_t reserved[1];
 } ptxgen_gguf_linear_spec;
 
 /**
@@ -127,6 +143,8 @@ typedef struct ptxgen_gguf_linear_plan {
     uint32_t planes; /**< bytes of an integer that h becomes: 2, or 3 where x is f32 */
     uint32_t variant_count;
     ptxgen_gguf_linear_variant variants[PTXGEN_GGUF_LINEAR_VARIANTS]; /**< by rising tile_m */
+    /** More than 8 tokens: the product of a slice of the decoded weights; else zeros. */
+    ptxgen_dense_plan inflated;
 } ptxgen_gguf_linear_plan;
 
 /**
@@ -138,9 +156,12 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_s
                                                       const ptxgen_target *target,
                                                       ptxgen_gguf_linear_plan *plan,
                                                       ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0 or above the spec's max_m, or N is 0. */
+/** The variant that serves m tokens; NULL when m is 0, above 8 or the spec's max_m, or N is 0. */
 PTXGEN_API const ptxgen_gguf_linear_variant *
 ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
+/** The tile that multiplies a slice for m tokens, more than 8; NULL for other m. */
+PTXGEN_API const ptxgen_tile *
+ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m);
 /** CTAs of the product in a launch of m tokens. */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint64_t m,
                                                  uint32_t *ctas, ptxgen_error *err);
@@ -152,6 +173,8 @@ PTXGEN_API void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, 
  * makes h is "gguf_linear_prepare_m4". Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant);
+/** That of more than 8 tokens, as "gguf_linear_wgmma_m256". */
+PTXGEN_API const char *ptxgen_gguf_linear_inflated_entry(const ptxgen_tile *tile);
 /** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan,
                                                       uint64_t m, ptxgen_guarantee *guarantee,
@@ -178,6 +201,7 @@ typedef struct ptxgen_gguf_linear_operands {
     const void *w[PTXGEN_GGUF_LINEAR_MATRICES];     /**< [n, k] in the matrix's type */
     const float *bias[PTXGEN_GGUF_LINEAR_MATRICES]; /**< [n] */
     uint64_t x_stride, residual_stride;
+    uint64_t launch_m; /**< tokens of the launch that these m are a part of; 0: m */
 } ptxgen_gguf_linear_operands;
 
 /**
@@ -233,7 +257,8 @@ typedef struct ptxgen_gguf_linear_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights and gammas until that
-     * kernel's results are visible, so that kernel must not be the one that writes them.
+     * kernel's results are visible, so that kernel must not be the one that writes them. More than
+     * 8 tokens do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
@@ -274,7 +299,8 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
                                                             uint64_t *bytes, ptxgen_error *err);
 
 /**
- * Enqueues the product on `stream`, which takes two kernels, or three for a gate of two types. A
+ * Enqueues the product on `stream`, which takes two kernels, or three for a gate of two types; more
+ * than 8 tokens take one for h, and two to four for each slice of the weights. A
  * launch does not allocate or synchronise, and may be captured. Launches that may run at the same
  * time need workspaces of their own. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
  * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer

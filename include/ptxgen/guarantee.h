@@ -37,8 +37,8 @@ typedef enum ptxgen_sums {
 /** What an operand becomes before it is multiplied. */
 typedef enum ptxgen_rounding {
     PTXGEN_ROUNDING_NONE = 0,      /**< it is multiplied as it is given */
-    PTXGEN_ROUNDING_F16 = 1,       /**< a weight s·(q − z) is rounded to f16 */
-    PTXGEN_ROUNDING_BF16 = 2,      /**< a weight s·(q − z) is rounded to bf16 */
+    PTXGEN_ROUNDING_F16 = 1,       /**< a decoded weight, s·(q − z), or x is rounded to f16 */
+    PTXGEN_ROUNDING_BF16 = 2,      /**< the same to bf16 */
     PTXGEN_ROUNDING_TF32_PAIR = 3, /**< an f32 becomes the sum of two tf32 */
     PTXGEN_ROUNDING_S8 = 4,        /**< x becomes codes of 8 bits with a scale for each token */
     PTXGEN_ROUNDING_E4M3 = 5,      /**< the same with fp8 codes */

@@ -26,7 +26,7 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
     static const char *const epilogues[] = {"", " swiglu", " geglu"};
     static const char *const residuals[] = {"", " residual", " residual-after"};
     const ptxgen_gguf_linear_spec *s = spec;
-    char w[96], norm[32] = "";
+    char w[96], norm[32] = "", compute[16] = "";
     int used = 0;
     for (unsigned i = 0; i < gguf_linear_matrices(s); i++) {
         const ptxgen_gguf_type_info *type = ptxgen_gguf_type_find(s->w_type[i]);
@@ -35,8 +35,10 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
     }
     if (s->norm || s->residual == PTXGEN_GGUF_LINEAR_AFTER)
         snprintf(norm, sizeof norm, "%s eps=%g", s->norm ? " rmsnorm" : "", (double)s->epsilon);
-    snprintf(text, size, "K=%u N=%s M=%llu x=%s y=%s%s%s%s%s%s", s->k, w, (unsigned long long)m,
-             element_type_names[s->x_type], element_type_names[s->y_type], norm,
+    if (s->compute)
+        snprintf(compute, sizeof compute, " compute=%s", element_type_names[s->compute]);
+    snprintf(text, size, "K=%u N=%s M=%llu x=%s y=%s%s%s%s%s%s%s", s->k, w, (unsigned long long)m,
+             element_type_names[s->x_type], element_type_names[s->y_type], compute, norm,
              residuals[s->residual], s->residual_out ? " residual-out" : "", s->bias ? " bias" : "",
              epilogues[s->epilogue]);
 }
@@ -48,7 +50,26 @@ static struct product product(const void *spec)
                             s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
 }
 
-KEEP_VARIANT(gguf_linear, ptxgen_gguf_linear_variant, true)
+/* The plan of one variant, or of one tile of more tokens. */
+static bool keep(void *plan, uint64_t m, struct chosen *chosen)
+{
+    ptxgen_gguf_linear_plan *p = plan;
+    const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(p, m);
+    const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(p, m);
+    if (tile) {
+        *chosen = (struct chosen){ptxgen_gguf_linear_inflated_entry(tile), NULL, tile->shared_bytes,
+                                  false};
+        p->inflated.variants[0] = *tile;
+        p->inflated.variant_count = 1;
+        p->variant_count = 0;
+    } else if (v) {
+        *chosen = (struct chosen){ptxgen_gguf_linear_entry(v), p->variants, v->shared_bytes, true};
+        p->variants[0] = *v;
+        p->variant_count = 1;
+        p->inflated = (ptxgen_dense_plan){.variant_count = 0};
+    }
+    return tile || v;
+}
 
 static bool poisons_workspace(const void *plan)
 {
@@ -175,11 +196,13 @@ static const double factors[] = {0, 0x1p-110, 0x1p-70, 0x1p-20, 0x1p70};
 
 /* ---- the reference ---- */
 
-static ptxgen_gguf_linear_operands operands_of(const struct problem *p)
+/* Of some of the tokens. */
+static ptxgen_gguf_linear_operands operands_of(const struct problem *p, uint64_t row, uint64_t rows)
 {
-    ptxgen_gguf_linear_operands o = {.m = p->m,
-                                     .x = problem_at(p, GGUF_LINEAR_AT_X, 0, 0),
-                                     .residual = problem_at(p, GGUF_LINEAR_AT_RESIDUAL, 0, 0),
+    ptxgen_gguf_linear_operands o = {.m = rows,
+                                     .launch_m = p->m,
+                                     .x = problem_at(p, GGUF_LINEAR_AT_X, row, 0),
+                                     .residual = problem_at(p, GGUF_LINEAR_AT_RESIDUAL, row, 0),
                                      .gamma = problem_at(p, GGUF_LINEAR_AT_GAMMA, 0, 0),
                                      .post_gamma = problem_at(p, GGUF_LINEAR_AT_POST_GAMMA, 0, 0),
                                      .x_stride = p->strides[GGUF_LINEAR_AT_X],
@@ -207,8 +230,8 @@ static ptxgen_status reference_sums(const struct problem *p, const struct block 
                                     struct block_reference *r, ptxgen_error *err)
 {
     const ptxgen_gguf_linear_spec *s = p->plan;
-    const ptxgen_gguf_linear_operands operands = operands_of(p);
-    void *sums = malloc((size_t)p->m * s->k * typed_bytes(s->x_type));
+    const ptxgen_gguf_linear_operands operands = operands_of(p, b->row, b->rows);
+    void *sums = malloc((size_t)b->rows * s->k * typed_bytes(s->x_type));
     double unused;
     if (!sums)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the reference's sums");
@@ -216,9 +239,9 @@ static ptxgen_status reference_sums(const struct problem *p, const struct block 
         ptxgen_gguf_linear_reference(p->plan, &operands, 0, 0, 0, &unused, NULL, sums, err);
     r->exact = true;
     for (size_t i = 0; status == PTXGEN_OK && i < b->rows * b->columns; i++) {
-        size_t row = b->row + i / b->columns, column = b->column + i % b->columns;
+        size_t row = i / b->columns, column = b->column + i % b->columns;
         r->value[i] = typed_load(s->x_type, sums, row * s->k + column);
-        r->bound[i] = sum_bound(p, row, column, r->value[i]);
+        r->bound[i] = sum_bound(p, b->row + row, column, r->value[i]);
     }
     free(sums);
     return status;
@@ -227,7 +250,7 @@ static ptxgen_status reference_sums(const struct problem *p, const struct block 
 static ptxgen_status reference(const struct problem *p, const struct block *b,
                                struct block_reference *r, ptxgen_error *err)
 {
-    const ptxgen_gguf_linear_operands operands = operands_of(p);
+    const ptxgen_gguf_linear_operands operands = operands_of(p, b->row, b->rows);
     if (b->output == GGUF_LINEAR_AT_RESIDUAL_OUT)
         return reference_sums(p, b, r, err);
     return ptxgen_gguf_linear_reference_spread(p->plan, &operands, b->output - GGUF_LINEAR_AT_Y,
@@ -265,6 +288,17 @@ static uint32_t draw_k(struct random *r, bool small, const ptxgen_gguf_linear_sp
     return unit * (1 + random_below(r, most / unit));
 }
 
+/* More than 8 tokens, fewer for larger products. */
+static uint32_t draw_many(struct random *r, bool small, ptxgen_gguf_linear_spec *s)
+{
+    const uint64_t features = (uint64_t)s->n[0] + s->n[1] + s->n[2];
+    const uint64_t most = (small ? UINT64_C(1) << 22 : UINT64_C(1) << 30) / (s->k * features);
+    s->compute = (uint8_t)random_below(r, 3);
+    uint32_t m = PTXGEN_GGUF_LINEAR_MAX_M + 1 + random_launch_rows(r, small, most + 1);
+    s->max_m = random_max_m(r, m);
+    return m;
+}
+
 static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, void *spec)
 {
     (void)target;
@@ -281,6 +315,8 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
     s->bias = (uint8_t)random_below(r, 2);
     if (s->norm || s->residual == PTXGEN_GGUF_LINEAR_AFTER)
         s->epsilon = epsilons[random_below(r, sizeof epsilons / sizeof *epsilons)];
+    if (random_below(r, 4) == 0)
+        return draw_many(r, small, s);
     s->max_m = random_below(r, 9);
     return random_below(r, (s->max_m ? s->max_m : PTXGEN_GGUF_LINEAR_MAX_M) + 1);
 }

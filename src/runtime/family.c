@@ -111,6 +111,7 @@ static ptxgen_status work_out(const struct family *f, const void *plan, void *ar
     give_strides_their_meaning(&w->arrays);
     w->list.count = w->list.map_count = 0;
     w->list.workspace_bytes = 0;
+    w->list.part = w->list.parts = 0;
     if (is_empty(f, plan))
         return list_empty(f, plan, member(args, f->args.m, 1), &w->arrays, &w->list, err);
     return f->list(plan, args, &w->list, err);
@@ -162,6 +163,21 @@ ptxgen_status family_workspace_bytes(const struct family *f, const ptxgen_loaded
     return status;
 }
 
+/* Enqueues the list that is worked out, then those that follow it. */
+static ptxgen_status run_all(const struct family *f, const ptxgen_loaded *loaded, const void *args,
+                             struct launch_list *list, ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    ptxgen_status status = launch_list_run(loaded, list, stream, err);
+    for (uint32_t part = 1; status == PTXGEN_OK && part < list->parts; part++) {
+        list->count = list->map_count = 0;
+        list->part = part;
+        status = f->list(loaded->plan, args, list, err);
+        if (status == PTXGEN_OK)
+            status = launch_list_run(loaded, list, stream, err);
+    }
+    return status;
+}
+
 ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded, void *args,
                             ptxgen_cu_stream stream, ptxgen_error *err)
 {
@@ -178,7 +194,7 @@ ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded,
         status = launch_check_arrays(f->table.name, w.arrays.arrays, w.arrays.count, err);
     if (status == PTXGEN_OK && f->has_narrow_strides)
         status = check_narrow_strides(f, &w.arrays, err);
-    return status == PTXGEN_OK ? launch_list_run(loaded, &w.list, stream, err) : status;
+    return status == PTXGEN_OK ? run_all(f, loaded, args, &w.list, stream, err) : status;
 }
 
 /* ---- for descriptions ---- */

@@ -41,7 +41,10 @@ struct family {
      */
     ptxgen_status (*arrays)(const void *plan, void *args, struct family_arrays *to,
                             ptxgen_error *err);
-    /* Lists what is launched for at least one token, or refuses their number. Strides are not 0. */
+    /*
+     * Lists what is launched for at least one token, or refuses their number. Strides are not 0.
+     * Where a launch has several lists, this is called for each, which `part` says.
+     */
     ptxgen_status (*list)(const void *plan, const void *args, struct launch_list *to,
                           ptxgen_error *err);
     /* The loaded entry of the product for m tokens; below 0: none. */

@@ -2,7 +2,9 @@
 /* What a launch of the gguf_linear family takes and enqueues. */
 #include <ptxgen/gguf_linear.h>
 
-#include "src/kernels/gguf_linear/layout.h"
+#include "src/kernels/gguf_linear/inflate.h"
+#include "src/kernels/gguf_rows/layout.h"
+#include "src/runtime/dense.h"
 #include "src/runtime/family.h"
 
 #include <stddef.h>
@@ -27,14 +29,15 @@ static void describe(const void *spec, char *text, size_t size)
     static const char *const epilogues[] = {"", " swiglu", " geglu"};
     static const char *const residuals[] = {"", " residual", " residual_after"};
     const ptxgen_gguf_linear_spec *s = spec;
-    snprintf(text, size, "k=%u n=%u,%u,%u w=%s,%s,%s x=%s y=%s epsilon=%.9g max_m=%u%s%s%s%s%s",
+    snprintf(text, size, "k=%u n=%u,%u,%u w=%s,%s,%s x=%s y=%s epsilon=%.9g max_m=%u%s%s%s%s%s%s%s",
              s->k, s->n[0], s->n[1], s->n[2], type_name(s->w_type[0]), type_name(s->w_type[1]),
              type_name(s->w_type[2]), family_element(s->x_type), family_element(s->y_type),
              s->epsilon, s->max_m, s->norm ? " rmsnorm" : "",
              s->residual <= PTXGEN_GGUF_LINEAR_AFTER ? residuals[s->residual] : " ?",
              s->residual_out ? " residual_out" : "",
              s->epilogue <= PTXGEN_EPILOGUE_GEGLU ? epilogues[s->epilogue] : " ?",
-             s->bias ? " bias" : "");
+             s->bias ? " bias" : "", s->compute ? " compute=" : "",
+             s->compute ? family_element(s->compute) : "");
 }
 
 static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,
@@ -78,10 +81,37 @@ static unsigned entry_of(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_lin
     return (unsigned)(v - p->variants) * entries_of_variant(&p->spec) + kind;
 }
 
+/* Entries behind those of variants: of the product, of h, and the decoders. */
+static unsigned inflated_entry(const ptxgen_gguf_linear_plan *p, const ptxgen_tile *v)
+{
+    return p->variant_count * entries_of_variant(&p->spec) +
+           (unsigned)(v ? v - p->inflated.variants : p->inflated.variant_count);
+}
+
 static int entry(const void *plan, uint64_t m)
 {
-    const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
+    const ptxgen_gguf_linear_plan *p = plan;
+    const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(p, m);
+    const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(p, m);
+    if (tile)
+        return (int)inflated_entry(p, tile);
     return v ? (int)entry_of(plan, v, KIND_PRODUCT) : -1;
+}
+
+static struct launch_entry prepare_entry(const ptxgen_gguf_linear_args *a)
+{
+    return (struct launch_entry){.params = PREPARE_PARAMS,
+                                 .wide = PREPARE_X_STRIDE,
+                                 .values = {[PREPARE_X] = a->x,
+                                            [PREPARE_RESIDUAL] = a->residual,
+                                            [PREPARE_RESIDUAL_OUT] = a->residual_out,
+                                            [PREPARE_GAMMA] = a->gamma,
+                                            [PREPARE_POST_GAMMA] = a->post_gamma,
+                                            [PREPARE_RECORDS] = a->workspace,
+                                            [PREPARE_X_STRIDE] = a->x_stride,
+                                            [PREPARE_RESIDUAL_STRIDE] = a->residual_stride,
+                                            [PREPARE_RESIDUAL_OUT_STRIDE] = a->residual_out_stride,
+                                            [PREPARE_M] = a->m}};
 }
 
 static void prepare(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
@@ -90,23 +120,11 @@ static void prepare(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_v
 {
     const uint64_t ctas = (uint64_t)v->tile_m * gguf_linear_prepare_ctas(&p->spec);
     struct launch_entry *e = &to->entries[to->count++];
-    *e = (struct launch_entry){.index = entry_of(p, v, KIND_PREPARE),
-                               .shape =
-                                   launch_line(ctas, gguf_linear_prepare_threads(&p->spec), 0, 1),
-                               .params = PREPARE_PARAMS,
-                               .wide = PREPARE_X_STRIDE,
-                               .values = {[PREPARE_X] = a->x,
-                                          [PREPARE_RESIDUAL] = a->residual,
-                                          [PREPARE_RESIDUAL_OUT] = a->residual_out,
-                                          [PREPARE_GAMMA] = a->gamma,
-                                          [PREPARE_POST_GAMMA] = a->post_gamma,
-                                          [PREPARE_RECORDS] = a->workspace,
-                                          [PREPARE_COUNTERS] = a->workspace + space->counters,
-                                          [PREPARE_X_STRIDE] = a->x_stride,
-                                          [PREPARE_RESIDUAL_STRIDE] = a->residual_stride,
-                                          [PREPARE_RESIDUAL_OUT_STRIDE] = a->residual_out_stride,
-                                          [PREPARE_M] = a->m}};
+    *e = prepare_entry(a);
+    e->index = entry_of(p, v, KIND_PREPARE);
+    e->shape = launch_line(ctas, gguf_linear_prepare_threads(&p->spec), 0, 1);
     e->shape.programmatic = a->overlap_previous && gemm_overlaps(&p->target);
+    e->values[PREPARE_COUNTERS] = a->workspace + space->counters;
 }
 
 static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
@@ -151,11 +169,153 @@ static void join(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_vari
                                          [JOIN_Y_STRIDE] = a->y_stride[0]}};
 }
 
+/* ---- more than 8 tokens (inflate.h) ---- */
+
+/* A launch's workspace: what dense needs, rows of h, and a slice of the weights. */
+struct inflation {
+    const ptxgen_tile *v;
+    uint64_t flags, h, w, bytes; /* flags to be cleared, of 4 bytes; offsets */
+    bool makes_h;
+};
+
+static ptxgen_status plan_inflation(const ptxgen_gguf_linear_plan *p,
+                                    const ptxgen_gguf_linear_args *a, struct inflation *f,
+                                    ptxgen_error *err)
+{
+    const uint32_t element = (uint32_t)ptxgen_element_size(gguf_linear_compute_type(&p->spec));
+    const uint64_t row = (uint64_t)p->spec.k * element;
+    const struct launch_rows x = {"x", a->x, a->x_stride, a->m, p->spec.k, element};
+    struct gemm_launch launch;
+    ptxgen_status status =
+        gemm_find_launch(&dense_planner, &p->inflated, a->m, &f->v, &launch, err);
+    if (status != PTXGEN_OK)
+        return status;
+    f->makes_h = !gguf_linear_takes_x(&p->spec) || !launch_rows_are_aligned(&x, gemm_is_bulk(f->v));
+    f->flags = launch.workspace_bytes
+                   ? gemm_partials_offset(&p->target, PTXGEN_DENSE_MOST_CTAS) / sizeof(uint32_t)
+                   : 0;
+    f->h = (launch.workspace_bytes + 15) / 16 * 16;
+    f->w = f->h + (f->makes_h ? a->m * row : 0);
+    f->bytes = f->w + (uint64_t)p->inflated.spec.n * row;
+    return PTXGEN_OK;
+}
+
+static void make_h(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a, uint64_t h,
+                   struct launch_list *to)
+{
+    const uint64_t ctas = a->m * gguf_linear_prepare_ctas(&p->spec);
+    struct launch_entry *e = &to->entries[to->count++];
+    *e = prepare_entry(a);
+    e->index = inflated_entry(p, NULL);
+    e->shape = launch_line(ctas, gguf_linear_prepare_threads(&p->spec), 0, 1);
+    e->values[PREPARE_RECORDS] = h;
+}
+
+/* Rows `first` to `first + count` of a matrix to `y`. */
+static void decode(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                   uint32_t matrix, uint32_t first, uint32_t count, uint64_t y, uint64_t flags,
+                   struct launch_list *to)
+{
+    const ptxgen_gguf_rows_spec rows = {.k = p->spec.k,
+                                        .w_type = p->spec.w_type[matrix],
+                                        .y_type = (uint8_t)gguf_linear_compute_type(&p->spec)};
+    ptxgen_gguf_rows_plan plan;
+    uint32_t ctas = 1;
+    ptxgen_gguf_rows_make_plan(&rows, &p->target, &plan, NULL);
+    ptxgen_gguf_rows_ctas(&plan, count, &ctas, NULL);
+    enum { FLAGS = GGUF_ROWS_ALL_PARTS, PARTS, FLAG_COUNT, PARAMS };
+    to->entries[to->count++] = (struct launch_entry){
+        .index = inflated_entry(p, NULL) + 1 + gguf_linear_decoder_of(&p->spec, matrix),
+        .shape = launch_line(ctas, GGUF_ROWS_THREADS, 0, 1),
+        .params = PARAMS,
+        .wide = PARTS,
+        .values = {[GGUF_ROWS_W] = a->w[matrix],
+                   [GGUF_ROWS_Y] = y,
+                   [GGUF_ROWS_Y_STRIDE] = p->spec.k,
+                   [GGUF_ROWS_N] = p->spec.n[matrix],
+                   [GGUF_ROWS_FIRST_ROW] = first,
+                   [FLAGS] = a->workspace,
+                   [PARTS] = (uint64_t)count * plan.parts,
+                   [FLAG_COUNT] = flags}};
+}
+
+/* The rows that the slice has of all matrices; the first launch clears the flags. */
+static void decode_slice(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                         const struct inflation *f, uint32_t slice, struct launch_list *to)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    const struct gguf_linear_slices slices = gguf_linear_slices(p);
+    const uint64_t w = a->workspace + f->w;
+    const uint64_t row = (uint64_t)s->k * ptxgen_element_size(gguf_linear_compute_type(s));
+    const uint32_t share = is_gated(s) ? 2 : 1; /* rows of a feature */
+    const uint64_t begin = (uint64_t)slice * slices.rows / share, rows = slices.rows / share;
+    const unsigned before = to->count;
+    for (uint32_t i = 0; i < matrix_count(s); i++) {
+        const uint64_t first = slices.first[i], end = first + s->n[i];
+        const uint64_t from = begin > first ? begin : first;
+        const uint64_t until = begin + rows < end ? begin + rows : end;
+        const uint64_t behind = is_gated(s) ? i * (uint64_t)INFLATE_PAIRS : from - begin;
+        if (from < until)
+            decode(p, a, i, (uint32_t)(from - first), (uint32_t)(until - from), w + behind * row,
+                   slice == 0 && to->count == before ? f->flags : 0, to);
+    }
+}
+
+static ptxgen_status multiply_slice(const ptxgen_gguf_linear_plan *p,
+                                    const ptxgen_gguf_linear_args *a, const struct inflation *f,
+                                    uint32_t slice, struct launch_list *to, ptxgen_error *err)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    const ptxgen_dense_args dense = {.m = a->m,
+                                     .x = f->makes_h ? a->workspace + f->h : a->x,
+                                     .x_stride = f->makes_h ? s->k : a->x_stride,
+                                     .w = a->workspace + f->w,
+                                     .w_stride = s->k,
+                                     .y = a->y[0],
+                                     .y_stride = a->y_stride[0],
+                                     .workspace = a->workspace};
+    ptxgen_status status = dense_list(&p->inflated, &dense, to, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct launch_entry *e = &to->entries[to->count - 1];
+    uint64_t *more = &e->values[DENSE_M];
+    memmove(more + INFLATE_PARAMS, more, (DENSE_PARAMS - DENSE_M) * sizeof *more);
+    more[INFLATE_FIRST] = (uint64_t)slice * p->inflated.spec.n / (is_gated(s) ? 2 : 1);
+    more[INFLATE_Y_1] = a->y[1];
+    more[INFLATE_Y_2] = a->y[2];
+    more[INFLATE_Y_STRIDE_1] = a->y_stride[1];
+    more[INFLATE_Y_STRIDE_2] = a->y_stride[2];
+    memcpy(more + INFLATE_BIAS, a->bias, sizeof a->bias);
+    e->index = inflated_entry(p, f->v);
+    e->params += INFLATE_PARAMS;
+    e->wide += INFLATE_PARAMS;
+    return PTXGEN_OK;
+}
+
+static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
+                                   const ptxgen_gguf_linear_args *a, struct launch_list *to,
+                                   ptxgen_error *err)
+{
+    struct inflation f;
+    ptxgen_status status = plan_inflation(p, a, &f, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (f.makes_h && to->part == 0)
+        make_h(p, a, a->workspace + f.h, to);
+    decode_slice(p, a, &f, to->part, to);
+    status = multiply_slice(p, a, &f, to->part, to, err);
+    to->workspace_bytes = f.bytes;
+    to->parts = gguf_linear_slices(p).count;
+    return status;
+}
+
 static ptxgen_status list(const void *plan, const void *args, struct launch_list *to,
                           ptxgen_error *err)
 {
     const ptxgen_gguf_linear_plan *p = plan;
     const ptxgen_gguf_linear_args *a = args;
+    if (ptxgen_gguf_linear_choose_inflated(p, a->m))
+        return list_inflated(p, a, to, err);
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(p, a->m);
     if (!v)
         return gguf_linear_refuse_m(p, a->m, err);
@@ -168,9 +328,15 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     return PTXGEN_OK;
 }
 
+static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
+{
+    const ptxgen_gguf_linear_plan *p = plan;
+    return family_check_maps(driver, family_takes_maps(&dense_planner, &p->inflated), err);
+}
+
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 1, .describe = describe,
-              .revision = library_revision},
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 2, .check_driver = check_driver,
+              .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),
              offsetof(ptxgen_gguf_linear_args, workspace_bytes)},

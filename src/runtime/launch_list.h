@@ -14,7 +14,7 @@
 #include <ptxgen/types.h>
 
 enum {
-    LAUNCH_MOST_ENTRIES = 4,
+    LAUNCH_MOST_ENTRIES = 5,
     LAUNCH_MOST_PARAMS = 24,
     LAUNCH_MOST_MAPS = 3,
     LAUNCH_BOX_BYTES = 128 /* of a row, in a swizzled box */
@@ -54,6 +54,8 @@ struct launch_list {
     unsigned map_count;
     struct launch_map maps[LAUNCH_MOST_MAPS];
     uint64_t workspace_bytes; /* what all of it needs */
+    /* A launch of several lists, one after the other: the number of this one, and how many. */
+    uint32_t part, parts; /* 0 or 1: one list */
 };
 
 /* Of f16 and bf16, the types that tensor maps know by name. */

@@ -13,6 +13,7 @@
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
 #include <ptxgen/rmsnorm_q4k.h>
@@ -172,6 +173,31 @@ static const struct row {
       TILE(kind, 19), TILE(cluster, 20), TILE(split, 21)}},
 #undef SPEC
 #undef TILE
+#define SPEC(member, value) OF(spec, ptxgen_gguf_linear_spec, member, value)
+    {"gguf_linear", "k", "320", {SPEC(k, 320)}},
+    {"gguf_linear",
+     "n",
+     "456",
+     {SPEC(n[0], 456), SPEC(w_type[0], PTXGEN_GGUF_Q4_K)}},
+    {"gguf_linear", "type", "q6_k", {SPEC(w_type[0], PTXGEN_GGUF_Q6_K)}},
+    {"gguf_linear", "norm", NULL, {SPEC(norm, 1), SPEC(epsilon, 0x358637BD)}},
+    {"gguf_linear", "epsilon", "0.125", {SPEC(epsilon, 0x3E000000)}},
+    {"gguf_linear", "x-type", "bf16", {SPEC(x_type, PTXGEN_BF16)}},
+    {"gguf_linear", "y-type", "f32", {SPEC(y_type, PTXGEN_F32)}},
+    {"gguf_linear", "residual", "before", {SPEC(residual, PTXGEN_GGUF_LINEAR_BEFORE)}},
+    {"gguf_linear",
+     "residual",
+     "after",
+     {SPEC(residual, PTXGEN_GGUF_LINEAR_AFTER), SPEC(epsilon, 0x358637BD)}},
+    {"gguf_linear", "residual-out", NULL, {SPEC(residual_out, 1)}},
+    {"gguf_linear", "bias", NULL, {SPEC(bias, 1)}},
+    {"gguf_linear", "swiglu", NULL, {SPEC(epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
+    {"gguf_linear", "geglu", NULL, {SPEC(epilogue, PTXGEN_EPILOGUE_GEGLU)}},
+    {"gguf_linear", "compute", "f16", {SPEC(compute, PTXGEN_F16)}},
+    {"gguf_linear", "compute", "bf16", {SPEC(compute, PTXGEN_BF16)}},
+    {"gguf_linear", "max-m", "100", {SPEC(max_m, 100)}},
+#undef SPEC
+
 #define SPEC(member, value) OF(spec, ptxgen_gguf_rows_spec, member, value)
     {"gguf_rows", "k", "320", {SPEC(k, 320)}},
     {"gguf_rows", "w-type", "Q6_K", {SPEC(w_type, PTXGEN_GGUF_Q6_K)}},

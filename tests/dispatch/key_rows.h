@@ -115,7 +115,7 @@ static const struct keyed keyed_gguf_linear = {
      ROW(max_m, 1), ROW(w_type[0], PTXGEN_GGUF_Q5_K), ROW(w_type[1], PTXGEN_GGUF_Q2_K),
      ROW(w_type[2], PTXGEN_GGUF_Q5_0), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
      ROW(norm, 0), ROW(residual, PTXGEN_GGUF_LINEAR_AFTER), ROW(residual_out, 1),
-     ROW(epilogue, PTXGEN_EPILOGUE_GEGLU), ROW(bias, 1),
+     ROW(epilogue, PTXGEN_EPILOGUE_GEGLU), ROW(bias, 1), ROW(compute, PTXGEN_BF16),
      RESERVED(ptxgen_gguf_linear_spec, reserved)}};
 #undef ROW
 

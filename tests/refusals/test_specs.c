@@ -225,7 +225,17 @@ static void gguf_linear_refuses_each_wrong_number(void **state)
         {{SET(n[0], 536870912)}, ACCEPTED},
         {{SET(n[0], 536870913)}, UNSUPPORTED, "gguf_linear: N[0] = 536870913 is above 536870912"},
         {{SET(max_m, 8)}, ACCEPTED},
-        {{SET(max_m, 9)}, UNSUPPORTED, "gguf_linear: max_m = 9 is above 8"},
+        {{SET(max_m, 9)}, ACCEPTED},
+        {{SET(max_m, 2147483648)},
+         UNSUPPORTED,
+         "gguf_linear: max_m = 2147483648 is above 2147483647"},
+        {{SET(compute, 2)}, ACCEPTED},
+        {{SET(compute, 3)},
+         UNSUPPORTED,
+         "gguf_linear: compute = 3; x's type, f16 and bf16 are 0, 1 and 2"},
+        {{SET(compute, 4)},
+         INVALID,
+         "gguf_linear: compute = 4; x's type, f16 and bf16 are 0, 1 and 2"},
         {{SET(x_type, 3)},
          UNSUPPORTED,
          "gguf_linear: x_type = 3, y_type = 1; f32, f16 and bf16 are 0, 1, 2"},
@@ -259,7 +269,6 @@ static void gguf_linear_refuses_each_wrong_number(void **state)
         {{SET(residual_out, 2)}, INVALID, "gguf_linear: residual_out is 2, not 0 or 1"},
         {{SET(bias, 2)}, INVALID, "gguf_linear: bias is 2, not 0 or 1"},
         {{SET(reserved[0], 1)}, INVALID, "gguf_linear: reserved[0] is 1, not 0"},
-        {{SET(reserved[1], 1)}, INVALID, "gguf_linear: reserved[1] is 1, not 0"},
     };
 #undef SET
     ASSERT_REFUSALS(rows, good, plan_gguf_linear, &target);

@@ -12,6 +12,7 @@
 enum { MATRICES = PTXGEN_GGUF_LINEAR_MATRICES };
 
 static const char *const type_names[] = {"f32", "f16", "bf16", NULL};
+static const char *const compute_names[] = {"x", "f16", "bf16", NULL};
 static const char *const residual_names[] = {"none", "before", "after", NULL};
 
 static void parse_n(struct argp_state *state, const char *text, struct family_options *o)
@@ -82,7 +83,9 @@ static const struct option_row spec_rows[] = {
      .value = PTXGEN_EPILOGUE_SWIGLU},
     {"geglu", NULL, "y = gelu_tanh(gate) * up, likewise", OPTION_FLAG, AT(epilogue),
      .value = PTXGEN_EPILOGUE_GEGLU},
-    {"max-m", "M", "The most tokens that will be launched, 1 to 8 (8)", OPTION_NUMBER, AT(max_m),
+    {"compute", "TYPE", "What more than 8 tokens are multiplied in: x (its type, default), f16, bf16",
+     OPTION_CHOICE, AT(compute), .choices = compute_names},
+    {"max-m", "M", "The most tokens that will be launched (any number)", OPTION_NUMBER, AT(max_m),
      .rules = OPTION_MOST_M},
     {0},
 };
@@ -111,7 +114,7 @@ static void set_shape(struct family_options *o, uint32_t k, uint32_t n)
 
 const struct family gguf_linear_family = {
     .name = "gguf_linear",
-    .summary = "products with GGUF weights of any type, 1 to 8 tokens, with norm, residual, gate",
+    .summary = "Products with GGUF weights of any type, with norm, residual, gate",
     .harness = &gguf_linear_harness,
     .spec_rows = spec_rows,
     .finish = finish,

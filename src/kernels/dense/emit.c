@@ -37,6 +37,8 @@ void dense_load_params(struct dense_product *q)
     };
     ptx_kernel *k = q->g.k;
     gemm_params_u64(k, params, DENSE_M, q->address);
+    if (q->use)
+        q->use->params(q);
     q->g.m = ptx_param_u32(k, "m");
     gemm_division_begin(k, dense_own_stages(q->spec, q->v), &q->g.division);
 }
@@ -199,6 +201,8 @@ void dense_begin_output(struct dense_product *q)
     o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, align));
     if (v->wm > 1)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_m, U32(v->warp_m));
+    if (q->use)
+        q->use->output(q, o);
     gemm_epilogue_begin(o);
 }
 
@@ -252,18 +256,20 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
 
 /* ---- entries ---- */
 
-static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v, ptx_module *module)
+void dense_emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
+                      const struct dense_use *use, ptx_module *module)
 {
     static const struct gemm_ops *const ops[] = {[PTXGEN_MMA] = &cp_async_ops,
                                                  [PTXGEN_WGMMA] = &dense_wgmma_ops,
                                                  [PTXGEN_BULK] = &dense_in_turn_ops};
     struct dense_product q = {.g = {.ops = ops[v->kind],
-                                    .name = ptxgen_dense_entry(v),
+                                    .name = use ? use->name : ptxgen_dense_entry(v),
                                     .consumers = gemm_tile_threads(v),
                                     .threads = gemm_cta_threads(v),
                                     .ctas = v->ctas,
                                     .cluster = dense_cluster(v),
                                     .whole_tiles = v->kind == PTXGEN_BULK},
+                              .use = use,
                               .spec = &plan->spec,
                               .plan = plan,
                               .v = v};
@@ -291,7 +297,7 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
     }
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
-            emit_entry(plan, &plan->variants[i], module);
+            dense_emit_entry(plan, &plan->variants[i], NULL, module);
     gemm_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
     return ptx_module_status(module, err);
 }

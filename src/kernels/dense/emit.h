@@ -22,8 +22,21 @@ struct dense_operands {
     ptx_u32 w_lane, x_lane, w_step, x_step; /* the lane's addresses: of a block, of an mma step */
 };
 
+struct dense_product;
+
+/* What another family's entries that multiply as dense does have of their own. */
+struct dense_use {
+    const char *name;
+    /* Declares the parameters of 64 bits that follow dense's. */
+    void (*params)(struct dense_product *q);
+    /* Changes the epilogue, which is set up as dense's, before it begins. */
+    void (*output)(struct dense_product *q, struct gemm_epilogue *o);
+    void *user;
+};
+
 struct dense_product {
     struct gemm g;
+    const struct dense_use *use; /* or NULL */
     const ptxgen_dense_spec *spec;
     const ptxgen_dense_plan *plan;
     const ptxgen_tile *v;
@@ -64,6 +77,10 @@ static inline uint32_t dense_row_groups(const struct dense_product *q)
 }
 
 /* ---- emit.c ---- */
+
+/* Emits the entry of a variant, dense's or, unless `use` is NULL, another family's. */
+void dense_emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
+                      const struct dense_use *use, ptx_module *module);
 
 void dense_load_params(struct dense_product *q);
 /* Sets the epilogue up. */

@@ -45,6 +45,19 @@ enum dense_param {
  */
 enum { DENSE_X_MAPS = DENSE_PARAMS, DENSE_W_MAP, DENSE_MOST_PARAMS };
 
+/* How tiles are multiplied, by which entries are named. */
+enum dense_way {
+    DENSE_MMA,
+    DENSE_WGMMA,
+    DENSE_WGMMA_PAIR,
+    DENSE_WGMMA_SPLIT,
+    DENSE_BULK,
+    DENSE_BULK_PAIR,
+    DENSE_WAYS
+};
+/* A tile's name among those of all ways. */
+const char *dense_name(const char *const names[DENSE_WAYS][GEMM_WIDTHS], const ptxgen_tile *v);
+
 static inline bool dense_has_wgmma(const ptxgen_dense_plan *plan)
 {
     return gemm_has_wgmma(&plan->target) && plan->spec.type != PTXGEN_F32;
@@ -130,6 +143,10 @@ static inline uint32_t dense_stage_bytes(const ptxgen_tile *v)
 
 /* The copies of a launch (plan.h) are those of x and w with aligned rows (align.h). */
 extern const struct gemm_planner dense_planner;
+
+/* reference.c: the additions that a term passes, and what a product loses, relative to it. */
+double dense_sum_depth(const ptxgen_dense_spec *s, const ptxgen_tile *v);
+double dense_product_error(const ptxgen_dense_spec *s);
 
 /* Whether ptxgen_dense_make_plan has filled the plan. */
 static inline bool dense_is_plan(const void *plan)

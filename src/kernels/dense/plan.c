@@ -305,23 +305,25 @@ const struct gemm_planner dense_planner = {
 GEMM_PLANS(dense, dense_planner)
 GEMM_LAUNCHES(dense, dense_planner)
 
+const char *dense_name(const char *const names[DENSE_WAYS][GEMM_WIDTHS], const ptxgen_tile *v)
+{
+    uint32_t way = DENSE_MMA, pair = v->cluster > 1;
+    if (v->kind == PTXGEN_BULK)
+        way = pair ? DENSE_BULK_PAIR : DENSE_BULK;
+    else if (v->kind == PTXGEN_WGMMA)
+        way = pair ? DENSE_WGMMA_PAIR : v->split > 1 ? DENSE_WGMMA_SPLIT : DENSE_WGMMA;
+    return names[way][gemm_width(v)];
+}
+
 const char *ptxgen_dense_entry(const ptxgen_tile *variant)
 {
-    enum { MMA, WGMMA, WGMMA_PAIR, WGMMA_SPLIT, BULK, BULK_PAIR };
-    static const char *const names[][GEMM_WIDTHS] = {
-        [MMA] = GEMM_NAMES("dense_m"),
-        [WGMMA] = GEMM_NAMES("dense_wgmma_m"),
-        [WGMMA_PAIR] = GEMM_NAMES("dense_wgmma_pair_m"),
-        [WGMMA_SPLIT] = GEMM_NAMES("dense_wgmma_split_m"),
-        [BULK] = GEMM_NAMES("dense_bulk_m"),
-        [BULK_PAIR] = GEMM_NAMES("dense_bulk_pair_m"),
+    static const char *const names[DENSE_WAYS][GEMM_WIDTHS] = {
+        [DENSE_MMA] = GEMM_NAMES("dense_m"),
+        [DENSE_WGMMA] = GEMM_NAMES("dense_wgmma_m"),
+        [DENSE_WGMMA_PAIR] = GEMM_NAMES("dense_wgmma_pair_m"),
+        [DENSE_WGMMA_SPLIT] = GEMM_NAMES("dense_wgmma_split_m"),
+        [DENSE_BULK] = GEMM_NAMES("dense_bulk_m"),
+        [DENSE_BULK_PAIR] = GEMM_NAMES("dense_bulk_pair_m"),
     };
-    if (!variant)
-        return NULL;
-    uint32_t way = MMA, pair = variant->cluster > 1;
-    if (variant->kind == PTXGEN_BULK)
-        way = pair ? BULK_PAIR : BULK;
-    else if (variant->kind == PTXGEN_WGMMA)
-        way = pair ? WGMMA_PAIR : variant->split > 1 ? WGMMA_SPLIT : WGMMA;
-    return names[way][gemm_width(variant)];
+    return variant ? dense_name(names, variant) : NULL;
 }

@@ -46,11 +46,16 @@ static struct walk_cuts cuts_of(const ptxgen_dense_plan *plan)
  * then the warps along K, then the CTAs that share the tile, of which there is at most one for each
  * stage.
  */
-static double depth_of(const ptxgen_dense_spec *s, const ptxgen_tile *v)
+double dense_sum_depth(const ptxgen_dense_spec *s, const ptxgen_tile *v)
 {
     double stages = dense_stages_along_k(s, v);
     double steps = stages * DENSE_STEPS, parts = v->wk * v->split;
     return (s->type == PTXGEN_F32 ? SPLIT_DEPTH : MMA_DEPTH) * steps + parts - 1 + stages - 1;
+}
+
+double dense_product_error(const ptxgen_dense_spec *s)
+{
+    return s->type == PTXGEN_F32 ? split_error : 0;
 }
 
 /* ---- the problem ---- */
@@ -119,7 +124,7 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
         .residual_stride = operands->residual_stride,
         .activation = (ptxgen_activation)s->activation,
         .y_type = (ptxgen_element)s->type,
-        .depth = depth_of(s, v),
+        .depth = dense_sum_depth(s, v),
         .product_error = splits ? split_error : 0,
         .product_variance = splits ? split_variance : 0,
         .cuts = cuts_of(plan),

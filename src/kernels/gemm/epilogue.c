@@ -233,11 +233,13 @@ static void store_sums(const struct gemm_epilogue *o, const struct gemm_epilogue
                        ptx_f32 v[GEMM_SUMS_WIDTH], ptx_f32 up[GEMM_SUMS_WIDTH])
 {
     ptx_kernel *k = o->g->k;
+    const ptxgen_activation gate = o->gate ? o->gate : PTXGEN_ACTIVATION_SILU;
+    const ptxgen_activation activation = o->pairs ? gate : o->activation;
     add_bias(o, at, o->bias, v);
     if (o->pairs)
         add_bias(o, at, o->up_bias, up);
     for (uint32_t i = 0; i < o->sums.width && i < GEMM_SUMS_WIDTH; i++) {
-        v[i] = gemm_activate(k, o->pairs ? PTXGEN_ACTIVATION_SILU : o->activation, v[i]);
+        v[i] = gemm_activate(k, activation, v[i]);
         if (o->pairs)
             v[i] = ptx_mul_f32(k, v[i], up[i]);
     }

@@ -46,6 +46,7 @@ struct gemm_epilogue {
     bool has_bias, has_residual;
     ptxgen_activation activation;
     uint32_t pairs; /* SwiGLU: `pairs` columns of gate stand before as many of up; 0: no SwiGLU */
+    ptxgen_activation gate; /* of pairs, in place of SwiGLU's SiLU; 0: that */
 
     /* The accumulators, and how they are staged. */
     gemm_sums_register *acc;

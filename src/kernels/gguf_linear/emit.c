@@ -17,6 +17,7 @@
  * goes through the tiles of one phase, then of the next.
  */
 #include "emit.h"
+#include "inflate.h"
 
 #include "../gemm/empty.h"
 #include "../gemm/tile.h"
@@ -228,7 +229,7 @@ ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan, uint3
     if (!gguf_linear_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_linear: a plan that was made, and a module, must be given");
-    if (!plan->variant_count)
+    if (!plan->spec.n[0])
         gemm_emit_empty(module, "gguf_linear_empty", &(const struct gemm_empty){.n = 0});
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         if (!(variants >> i & 1))
@@ -238,5 +239,7 @@ ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan, uint3
         if (is_joined(&plan->spec))
             gguf_linear_emit_join(plan, &plan->variants[i], module);
     }
+    if (plan->inflated.variant_count && variants >> PTXGEN_GGUF_LINEAR_VARIANTS & 1)
+        gguf_linear_emit_inflated(plan, module);
     return ptx_module_status(module, err);
 }

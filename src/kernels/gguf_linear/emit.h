@@ -145,6 +145,7 @@ void gguf_linear_emit_join(const ptxgen_gguf_linear_plan *plan, const ptxgen_ggu
 
 /* ---- prepare.c ---- */
 
+/* With NULL for the variant: the entry that makes rows of h (inflate.h). */
 void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
                               const ptxgen_gguf_linear_variant *v, ptx_module *module);
 

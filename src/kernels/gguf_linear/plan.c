@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a spec to the shapes of the kernels. */
-#include "layout.h"
+#include "inflate.h"
 
 #include "../gemm/plan.h"
 
@@ -44,9 +44,9 @@ static ptxgen_status check_shape(const ptxgen_gguf_linear_spec *s, ptxgen_error 
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "gguf_linear: N = %u, %u, %u; the matrices must be given in order",
                            s->n[0], s->n[1], s->n[2]);
-    if (s->max_m > PTXGEN_GGUF_LINEAR_MAX_M)
+    if (s->max_m > GEMM_ANY_M)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "gguf_linear: max_m = %u is above %d",
-                           s->max_m, PTXGEN_GGUF_LINEAR_MAX_M);
+                           s->max_m, GEMM_ANY_M);
     ptxgen_status status = PTXGEN_OK;
     for (uint32_t i = 0; status == PTXGEN_OK && i < matrix_count(s); i++)
         status = check_matrix(s, i, err);
@@ -57,8 +57,7 @@ static ptxgen_status check_options(const ptxgen_gguf_linear_spec *s, ptxgen_erro
 {
     const struct plan_flag flags[] = {{"residual_out", s->residual_out, 1},
                                       {"bias", s->bias, 1},
-                                      {"reserved[0]", s->reserved[0], 0},
-                                      {"reserved[1]", s->reserved[1], 0}};
+                                      {"reserved[0]", s->reserved[0], 0}};
     ptxgen_status status =
         plan_check_flags("gguf_linear", flags, sizeof flags / sizeof *flags, err);
     if (status != PTXGEN_OK)
@@ -76,6 +75,10 @@ static ptxgen_status check_options(const ptxgen_gguf_linear_spec *s, ptxgen_erro
                            "gguf_linear: residual = %u; none, before and after the norm are 0, 1 "
                            "and 2",
                            s->residual);
+    if (s->compute > PTXGEN_BF16)
+        return ptxgen_fail(err, plan_refuses_enumerator(s->compute <= PTXGEN_F64),
+                           "gguf_linear: compute = %u; x's type, f16 and bf16 are 0, 1 and 2",
+                           s->compute);
     if (s->epilogue > PTXGEN_EPILOGUE_GEGLU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_linear: epilogue = %u; none, SwiGLU and GeGLU are 0, 1 and 2",
@@ -229,7 +232,7 @@ static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,
 /* The largest M that is served. */
 static uint32_t most_of(const ptxgen_gguf_linear_spec *spec)
 {
-    return spec->max_m ? spec->max_m : PTXGEN_GGUF_LINEAR_MAX_M;
+    return spec->max_m ? spec->max_m : GEMM_ANY_M;
 }
 
 ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
@@ -255,10 +258,10 @@ ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
     for (uint32_t tile_m = 1; spec->n[0]; tile_m *= 2) {
         if (!choose_shape(plan, tile_m, &plan->variants[plan->variant_count++]))
             return plan_no_tile("gguf_linear", target, err);
-        if (tile_m >= most_of(spec))
+        if (tile_m >= most_of(spec) || tile_m >= PTXGEN_GGUF_LINEAR_MAX_M)
             break;
     }
-    return PTXGEN_OK;
+    return gguf_linear_inflates(spec) ? gguf_linear_plan_inflated(plan, err) : PTXGEN_OK;
 }
 
 /* ---- a plan's variants ---- */
@@ -288,6 +291,8 @@ ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint6
     if (!gguf_linear_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_linear: a plan that was made, and ctas, must be given");
+    if (ptxgen_gguf_linear_choose_inflated(plan, m))
+        return ptxgen_dense_ctas(&plan->inflated, m, ctas, err);
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
     if (m && !v && (plan->spec.n[0] || m > most_of(&plan->spec)))
         return gguf_linear_refuse_m(plan, m, err);
@@ -295,11 +300,27 @@ ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint6
     return PTXGEN_OK;
 }
 
+static void explain_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m, char *text,
+                             size_t size)
+{
+    static const char *const types[] = {"f32", "f16", "bf16"};
+    const struct gguf_linear_slices slices = gguf_linear_slices(plan);
+    char dense[160];
+    ptxgen_dense_explain(&plan->inflated, m, dense, sizeof dense);
+    snprintf(text, size, "w is decoded to %s, %u rows at a time in %u slice%s, each multiplied: %s",
+             types[gguf_linear_compute_type(&plan->spec)], slices.rows, slices.count,
+             slices.count > 1 ? "s" : "", dense);
+}
+
 void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m, char *text,
                                 size_t size)
 {
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
     bool made = gguf_linear_is_plan(plan);
+    if (made && ptxgen_gguf_linear_choose_inflated(plan, m)) {
+        explain_inflated(plan, m, text, size);
+        return;
+    }
     if (made && m && m <= most_of(&plan->spec) && !plan->spec.n[0])
         snprintf(text, size, "no launch: N is 0");
     else if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
@@ -324,6 +345,31 @@ const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant)
     }
 }
 
+/* As of dense's product, but for what h and the weights are rounded to. */
+static ptxgen_status guarantee_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m,
+                                        ptxgen_guarantee *guarantee, ptxgen_error *err)
+{
+    static const uint8_t roundings[] = {PTXGEN_ROUNDING_TF32_PAIR, PTXGEN_ROUNDING_F16,
+                                        PTXGEN_ROUNDING_BF16};
+    const ptxgen_gguf_linear_spec *s = &plan->spec;
+    ptxgen_guarantee g;
+    ptxgen_status status = ptxgen_dense_guarantee(&plan->inflated, m, &g, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(plan, m);
+    memset(g.sku, 0, sizeof g.sku);
+    strncpy(g.sku, ptxgen_gguf_linear_inflated_entry(tile), sizeof g.sku - 1);
+    g.w_rounding = roundings[gguf_linear_compute_type(s)];
+    g.x_rounding = gguf_linear_takes_x(s) && g.x_rounding == PTXGEN_ROUNDING_NONE
+                       ? PTXGEN_ROUNDING_NONE
+                       : g.w_rounding;
+    g.batch_invariant = 0; /* fewer tokens are multiplied in another way */
+    if (g.from_m < INFLATE_FROM_M)
+        g.from_m = INFLATE_FROM_M;
+    *guarantee = g;
+    return PTXGEN_OK;
+}
+
 /* A row's bits depend on the variant alone, which serves all M up to its own tokens. */
 ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, uint64_t m,
                                            ptxgen_guarantee *guarantee, ptxgen_error *err)
@@ -332,6 +378,8 @@ ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, 
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a plan that was made, m above 0 and a guarantee must be given",
                            "gguf_linear");
+    if (ptxgen_gguf_linear_choose_inflated(plan, m))
+        return guarantee_inflated(plan, m, guarantee, err);
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
     uint32_t most = most_of(&plan->spec);
     if (!v && (plan->spec.n[0] || m > most))

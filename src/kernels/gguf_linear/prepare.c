@@ -13,6 +13,7 @@
  * planes 2²² and 2²³: balanced bytes, which are from −128 to 127, hold no more.
  */
 #include "emit.h"
+#include "inflate.h"
 
 #include "../gemm/tile.h"
 
@@ -24,8 +25,8 @@ struct preparer {
     ptx_kernel *k;
     const ptxgen_gguf_linear_plan *plan;
     const ptxgen_gguf_linear_spec *spec;
-    const ptxgen_gguf_linear_variant *v;
-    uint32_t warps, ctas; /* of a CTA, of a token */
+    const ptxgen_gguf_linear_variant *v; /* NULL: rows are made, not records */
+    uint32_t warps, ctas;                /* of a CTA, of a token */
     ptx_u32 tid, lane, warp;
     ptx_u32 column, token; /* its place among tile_m, and the token that stands there */
     ptx_u32 first_unit;    /* the warp's */
@@ -339,6 +340,25 @@ static void store_powers(struct preparer *p, ptx_u64 record, ptx_f32 up)
             ptx_st_global_u32(k, record, (int)at, U32(0));
 }
 
+/* The lane's values of a row that dense multiplies. */
+static void store_row(struct preparer *p, ptx_u32 column, const ptx_f32 h[LANE_VALUES])
+{
+    ptx_kernel *k = p->k;
+    const ptxgen_element type = gguf_linear_compute_type(p->spec);
+    const uint32_t element = (uint32_t)ptxgen_element_size(type), words = 2 * element;
+    ptx_u32 bits[LANE_VALUES];
+    ptx_u64 row = ptx_mul_wide_u32(k, p->token, U32(p->spec->k * element));
+    for (uint32_t i = 0; i < words; i++)
+        bits[i] = element == 4 ? ptx_f32_as_u32(h[i])
+                               : gemm_narrow_pair(k, type == PTXGEN_BF16, h[2 * i], h[2 * i + 1]);
+    ptx_if(k, ptx_setp_lt_u32(k, column, U32(p->spec->k))) {
+        ptx_u64 at = ptx_mad_wide_u32(k, column, U32(element), row);
+        ptx_u64 to = ptx_add_u64(k, p->records, at);
+        for (uint32_t i = 0; i < words; i += 4)
+            ptx_st_global_v4_u32(k, to, (int)(4 * i), &bits[i]);
+    }
+}
+
 static void make_record(struct preparer *p, ptx_u32 unit, ptx_u32 column, ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = p->k;
@@ -348,6 +368,10 @@ static void make_record(struct preparer *p, ptx_u32 unit, ptx_u32 column, ptx_f3
         load(p, p->gamma, p->gamma_vectors, PTXGEN_F32, column, gamma);
         for (int i = 0; i < LANE_VALUES; i++)
             h[i] = ptx_mul_f32(k, ptx_mul_f32(k, h[i], p->inverse), gamma[i]);
+    }
+    if (!p->v) {
+        store_row(p, column, h);
+        return;
     }
     find_powers(p, h, &down, &up);
     for (int i = 0; i < LANE_VALUES; i++)
@@ -394,7 +418,7 @@ static void clear_counters(struct preparer *p)
 {
     ptx_kernel *k = p->k;
     const uint32_t threads = 32 * p->warps;
-    if (p->v->parts == 1)
+    if (!p->v || p->v->parts == 1)
         return;
     ptx_u32 at = ptx_mad_lo_u32(k, ptx_sreg_ctaid_x(k), U32(threads), p->tid);
     ptx_for(k, at, U32(all_tiles(p->spec)), U32(threads * p->ctas * p->v->tile_m)) {
@@ -432,7 +456,7 @@ static void begin(struct preparer *p)
     p->gamma = gemm_param_u64(k, "gamma", s->norm);
     p->post_gamma = gemm_param_u64(k, "post_gamma", after);
     p->records = ptx_param_u64(k, "records");
-    p->counters = gemm_param_u64(k, "counters", p->v->parts > 1);
+    p->counters = gemm_param_u64(k, "counters", p->v && p->v->parts > 1);
     ptx_u32 x_stride = ptx_param_u32(k, "x_stride");
     ptx_u32 residual_stride = number_param(k, "residual_stride", s->residual);
     ptx_u32 out_stride = number_param(k, "residual_out_stride", s->residual_out);
@@ -473,7 +497,8 @@ void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
                          .v = v,
                          .warps = gguf_linear_prepare_threads(&plan->spec) / 32,
                          .ctas = gguf_linear_prepare_ctas(&plan->spec)};
-    ptx_kernel *k = p.k = ptx_kernel_begin(module, names[__builtin_ctz(v->tile_m)]);
+    ptx_kernel *k = p.k =
+        ptx_kernel_begin(module, v ? names[__builtin_ctz(v->tile_m)] : "gguf_linear_prepare");
     ptx_f32 sums[2];
     ptx_kernel_reqntid(k, 32 * p.warps, 1, 1);
     if (gemm_overlaps(&plan->target))

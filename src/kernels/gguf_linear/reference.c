@@ -22,6 +22,12 @@
  *
  *     |ŷ − y| ≤ Σ |w|·e + g(dot_depth)·Σ a·t
  *
+ * Launches of more than 8 tokens (inflate.h) round h and w to the compute type instead, by r and s
+ * at most: e[k] grows by r, products are exact, or of f32 off by 2⁻²¹, and the additions are those
+ * of dense (dense/reference.c):
+ *
+ *     |ŷ − y| ≤ Σ |w|·e + s·(|h| + e) + g(depth)·Σ (|w| + s)·(|h| + e)
+ *
  * Bias, gate and the rounding to y's type are as for every family (linear.h, activation.h). The
  * reference's own roundings of 2⁻⁵³ are added.
  *
@@ -29,7 +35,7 @@
  * third of (Σ w²·half²); each unit's roundings have a third of the square of 2⁻²⁴ of what is added;
  * errors of 1/rms, which a row has in common, widen both sides.
  */
-#include "layout.h"
+#include "inflate.h"
 
 #include "../activation.h"
 #include "../bound.h"
@@ -54,13 +60,14 @@ struct token {
     double *half;      /* [units]: by which an integer may be off */
     double *excess;    /* [units]: by which planes add up to more than the value */
     double common;     /* the part of the error that is relative to h */
-    bool is_nan;
+    double largest;
+    bool is_nan, is_beyond; /* the compute type does not hold h */
 };
 
 /* A row of w as the two parts of each weight, and by unit the largest scale. */
 struct row {
     double *scaled, *min; /* [k] */
-    double largest_scale;
+    double largest_scale, largest;
 };
 
 struct job {
@@ -68,6 +75,7 @@ struct job {
     const ptxgen_gguf_linear_spec *spec;
     const ptxgen_gguf_linear_operands *o;
     const ptxgen_gguf_linear_variant *v;
+    const ptxgen_tile *tile; /* of more than 8 tokens, where there is no variant; or NULL */
 };
 
 /* ---- tokens ---- */
@@ -152,6 +160,20 @@ static void normalise(const struct job *j, struct token *t)
     }
 }
 
+/* What the compute type makes of h. */
+static void round_token(const struct job *j, struct token *t)
+{
+    const ptxgen_element type = gguf_linear_compute_type(j->spec);
+    for (size_t k = 0; k < j->spec->k; k++) {
+        double most = fabs(t->h[k]) + t->error[k];
+        bool is_exact = t->error[k] == 0 && ptxgen_element_round(type, t->h[k]) == t->h[k];
+        t->is_nan = t->is_nan || isnan(t->h[k]);
+        t->is_beyond = t->is_beyond || !isfinite(ptxgen_element_round(type, most));
+        t->error[k] += is_exact ? 0 : ptxgen_element_half_ulp(type, most);
+        t->largest = fmax(t->largest, most);
+    }
+}
+
 static void make_token(const struct job *j, size_t m, struct token *t, void *sum)
 {
     const ptxgen_gguf_linear_spec *s = j->spec;
@@ -161,6 +183,10 @@ static void make_token(const struct job *j, size_t m, struct token *t, void *sum
         ptxgen_element_store((ptxgen_element)s->x_type, sum, m * s->k + k, t->h[k]);
     if (s->norm)
         normalise(j, t);
+    if (j->tile) {
+        round_token(j, t);
+        return;
+    }
     for (size_t u = 0; u < units(s); u++) {
         double most = 0;
         for (size_t k = u * UNIT; k < s->k && k < (u + 1) * UNIT; k++) {
@@ -181,7 +207,7 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
     const uint32_t type = j->spec->w_type[matrix];
     const struct gguf_format *f = gguf_format_of(type);
     const uint8_t *bytes = (const uint8_t *)j->o->w[matrix] + n * row_bytes(j->spec, type);
-    row->largest_scale = 0;
+    row->largest_scale = row->largest = 0;
     for (size_t first = 0; first < j->spec->k; first += f->info.block_weights) {
         struct gguf_block block;
         f->unpack(bytes, &block);
@@ -190,6 +216,7 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
             unsigned g = (unsigned)i / block.group;
             row->scaled[first + i] = (double)block.scale[g] * block.code[i];
             row->min[first + i] = (double)block.min[g];
+            row->largest = fmax(row->largest, fabs(row->scaled[first + i] - row->min[first + i]));
             if (!isfinite(block.scale[g]) || !isfinite(block.min[g]))
                 return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                    "row %zu of w[%u] has a block (%zu) whose scale or minimum is "
@@ -216,8 +243,46 @@ static double dot_depth(const struct job *j)
            j->v->parts + LAST;
 }
 
+/* The product as dense computes it, of operands that were rounded. */
+static struct estimate multiply_rounded(const struct job *j, const struct row *row,
+                                        const struct token *t)
+{
+    enum { CUTS = 22, TERMS = 16 }; /* of 16 products, as in linear.c */
+    const ptxgen_dense_spec *s = &j->plan->inflated.spec;
+    const ptxgen_element type = (ptxgen_element)s->type;
+    double sum = 0, errors = 0, parts = 0, weights = 0, tokens = 0, variance = 0, squares = 0;
+    for (size_t k = 0; k < s->k; k++) {
+        double w = row->scaled[k] - row->min[k], most = fabs(t->h[k]) + t->error[k];
+        double off = unit_f32 * fabs(w) + ptxgen_element_half_ulp(type, fabs(w));
+        double off_w = ptxgen_element_round(type, w) == w ? 0 : off;
+        sum += w * t->h[k];
+        errors += fabs(w) * t->error[k] + off_w * most;
+        parts += (fabs(w) + off_w) * most;
+        weights += fabs(w);
+        tokens += most;
+        variance += (w * w * t->error[k] * t->error[k] + off_w * off_w * most * most) / 3;
+        squares += k % TERMS ? 0 : sum * sum + parts * parts;
+    }
+    const double factor =
+        ptxgen_bound_factor(dense_sum_depth(s, j->tile) + 1, unit_f32) + dense_product_error(s);
+    const double floor = 0x1p-14 * fmax(fmax(row->largest, t->largest), 0x1p-14);
+    const double steps = ceil((double)s->k / TERMS);
+    double lost = ptxgen_bound_factor((double)s->k + 8, unit_f64) * parts +
+                  CUTS * steps * unit_f32 * floor + 0x1p-136 * (weights + tokens) +
+                  underflow * 64 * (double)s->k;
+    struct estimate e = {.value = t->is_nan ? NAN : sum, .bound = errors + factor * parts + lost};
+    if (!(parts * 2 <= FLT_MAX) || t->is_beyond ||
+        !isfinite(ptxgen_element_round(type, row->largest)))
+        e.bound = NAN;
+    e.spread = (struct spread){.variance = variance + 4 * spread_of_rounding(squares)};
+    spread_widen(&e.spread, lost + factor * parts);
+    return e;
+}
+
 static struct estimate multiply(const struct job *j, const struct row *row, const struct token *t)
 {
+    if (j->tile)
+        return multiply_rounded(j, row, t);
     const ptxgen_gguf_linear_spec *s = j->spec;
     double sum = 0, errors = 0, parts = 0, weights = 0, common = 0, variance = 0, squares = 0;
     for (size_t u = 0; u < units(s); u++) {
@@ -296,26 +361,32 @@ static void store(const struct job *j, const struct estimate *e, size_t at,
         to->bound[at] = bound;
 }
 
+static struct estimate biased(const struct job *j, uint32_t matrix, size_t n, const struct row *row,
+                              const struct token *t)
+{
+    struct estimate e = multiply(j, row, t);
+    if (j->spec->bias)
+        add_bias(&e, (double)j->o->bias[matrix][n]);
+    return e;
+}
+
 static ptxgen_status run(const struct job *j, uint32_t matrix, uint32_t first_n, uint32_t count,
-                         struct token *tokens, struct row *row, const struct results *to,
+                         struct token *tokens, struct row rows[2], const struct results *to,
                          ptxgen_error *err)
 {
     const uint32_t pair = is_gated(j->spec) ? 2 : 1;
-    struct estimate of[2][PTXGEN_GGUF_LINEAR_MAX_M];
     for (size_t n = 0; n < count; n++) {
-        for (uint32_t i = 0; i < pair; i++) {
-            const float *bias = j->spec->bias ? j->o->bias[matrix + i] : NULL;
-            ptxgen_status status = decode(j, matrix + i, first_n + n, row, err);
-            if (status != PTXGEN_OK)
-                return status;
-            for (size_t m = 0; m < j->o->m; m++) {
-                of[i][m] = multiply(j, row, &tokens[m]);
-                if (bias)
-                    add_bias(&of[i][m], (double)bias[first_n + n]);
-            }
-        }
+        ptxgen_status status = PTXGEN_OK;
+        for (uint32_t i = 0; status == PTXGEN_OK && i < pair; i++)
+            status = decode(j, matrix + i, first_n + n, &rows[i], err);
+        if (status != PTXGEN_OK)
+            return status;
         for (size_t m = 0; m < j->o->m; m++) {
-            struct estimate e = pair == 2 ? gate(j, &of[0][m], &of[1][m]) : of[0][m];
+            struct estimate e = biased(j, matrix, first_n + n, &rows[0], &tokens[m]), up;
+            if (pair == 2) {
+                up = biased(j, matrix + 1, first_n + n, &rows[1], &tokens[m]);
+                e = gate(j, &e, &up);
+            }
             store(j, &e, m * count + n, to);
         }
     }
@@ -362,8 +433,8 @@ static ptxgen_status check(const struct job *j, uint32_t matrix, uint32_t first_
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_linear: the plan has no features %u to %llu of output %u", first_n,
                            (unsigned long long)first_n + count, matrix);
-    if (o->m && !j->v)
-        return gguf_linear_refuse_m(j->plan, o->m, err);
+    if (o->m && !j->v && !j->tile)
+        return gguf_linear_refuse_m(j->plan, o->launch_m ? o->launch_m : o->m, err);
     const struct {
         const char *name;
         const void *at;
@@ -384,17 +455,19 @@ static ptxgen_status check(const struct job *j, uint32_t matrix, uint32_t first_
     return status == PTXGEN_OK ? check_values(j, matrix, first_n, count, err) : status;
 }
 
-/* One zeroed block of doubles for a row of w and all tokens; NULL when there is no room. */
-static double *allocate(const struct job *j, struct token *tokens, struct row *row)
+/* One zeroed block of doubles for two rows of w and all tokens; NULL when there is no room. */
+static double *allocate(const struct job *j, struct token *tokens, struct row rows[2])
 {
     const size_t k = j->spec->k, all = units(j->spec), each = 2 * (k + all);
-    double *memory = calloc(((size_t)j->o->m + 1) * each, sizeof *memory);
+    double *memory = calloc(((size_t)j->o->m + 2) * each, sizeof *memory);
     if (!memory)
         return NULL;
-    row->scaled = memory;
-    row->min = memory + k;
+    for (size_t i = 0; i < 2; i++) {
+        rows[i].scaled = memory + i * each;
+        rows[i].min = rows[i].scaled + k;
+    }
     for (size_t m = 0; m < j->o->m; m++) {
-        tokens[m].h = memory + (m + 1) * each;
+        tokens[m].h = memory + (m + 2) * each;
         tokens[m].error = tokens[m].h + k;
         tokens[m].half = tokens[m].error + k;
         tokens[m].excess = tokens[m].half + all;
@@ -411,23 +484,25 @@ ptxgen_status ptxgen_gguf_linear_reference_spread(const ptxgen_gguf_linear_plan 
     if (!gguf_linear_is_plan(plan) || !operands || (operands->m && count && !y))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_linear: a plan that was made, operands and y must be given");
-    const struct job j = {plan, &plan->spec, operands,
-                          ptxgen_gguf_linear_choose(plan, operands->m)};
+    const uint64_t m = operands->launch_m ? operands->launch_m : operands->m;
+    const struct job j = {plan, &plan->spec, operands, ptxgen_gguf_linear_choose(plan, m),
+                          ptxgen_gguf_linear_choose_inflated(plan, m)};
     ptxgen_status status = check(&j, matrix, first_n, count, err);
     if (status != PTXGEN_OK)
         return status;
-    struct token tokens[PTXGEN_GGUF_LINEAR_MAX_M];
-    struct row row;
-    memset(tokens, 0, sizeof tokens);
-    double *memory = allocate(&j, tokens, &row);
-    if (!memory)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory for %llu tokens of %u",
-                           "gguf_linear", (unsigned long long)operands->m, plan->spec.k);
-    for (size_t m = 0; m < operands->m; m++)
-        make_token(&j, m, &tokens[m], sum);
+    struct token *tokens = calloc((size_t)operands->m + 1, sizeof *tokens);
+    struct row rows[2];
+    double *memory = tokens ? allocate(&j, tokens, rows) : NULL;
+    for (size_t i = 0; memory && i < operands->m; i++)
+        make_token(&j, i, &tokens[i], sum);
     const struct results results = {y, bound, spread};
-    status = run(&j, matrix, first_n, count, tokens, &row, &results, err);
+    if (memory)
+        status = run(&j, matrix, first_n, count, tokens, rows, &results, err);
+    else
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory for %llu tokens of %u",
+                             "gguf_linear", (unsigned long long)operands->m, plan->spec.k);
     free(memory);
+    free(tokens);
     return status;
 }
 

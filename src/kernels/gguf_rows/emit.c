@@ -25,6 +25,7 @@ struct emitter {
     ptx_kernel *k;
     const ptxgen_gguf_rows_plan *plan;
     const ptxgen_gguf_rows_spec *spec;
+    const struct gguf_rows_decoder *use; /* of another family; or NULL */
     struct gguf_decoder decoder;
     uint32_t rounds;
     ptx_u64 ids, w, w_end, y, y_pitch, n, first_row;
@@ -212,6 +213,15 @@ static void make_weights(const struct emitter *e, ptx_u32 strip, bool exists, pt
         weights[i] = ptx_mul_f32(k, weights[i], F32(e->spec->scale));
 }
 
+/* The row of y that has row m of the launch. */
+static ptx_u32 find_y(const struct emitter *e, ptx_u32 m)
+{
+    if (!e->use || !e->use->pairs)
+        return m;
+    ptx_u32 eights = ptx_and_b32(e->k, m, U32(~7u));
+    return ptx_add_u32(e->k, m, eights);
+}
+
 /* Writes a part, whose bytes are at `first` in shared memory where the row exists. */
 static void write_part(const struct emitter *e, ptx_u32 number, ptx_u32 first, bool exists)
 {
@@ -220,7 +230,7 @@ static void write_part(const struct emitter *e, ptx_u32 number, ptx_u32 first, b
     ptx_u32 m = gemm_divide(k, number, e->plan->parts);
     ptx_u32 begin =
         ptx_mul_lo_u32(k, gemm_remainder(k, number, e->plan->parts), U32(e->plan->part_weights));
-    ptx_u64 row = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, m), e->y_pitch, e->y);
+    ptx_u64 row = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, find_y(e, m)), e->y_pitch, e->y);
     ptx_u32 end = ptx_min_u32(k, ptx_add_u32(k, begin, U32(e->plan->part_weights)), U32(s->k));
     ptx_u32 strip = ptx_mov_u32(k, first);
     ptx_for(k, begin, end, U32(GGUF_ROWS_STRIP)) {
@@ -257,6 +267,20 @@ static void decode_part(const struct emitter *e, ptx_u32 number, ptx_u32 next, s
 
 /* ---- the entry ---- */
 
+/* The product's flags are 0 before it begins; the first CTA sees to that. */
+static void clear_flags(const struct emitter *e, ptx_u64 flags, ptx_u32 count)
+{
+    ptx_kernel *k = e->k;
+    ptx_pred first = ptx_setp_eq_u32(k, ptx_sreg_ctaid_x(k), U32(0));
+    ptx_if(k, first) {
+        ptx_u32 i = ptx_mov_u32(k, ptx_sreg_tid_x(k));
+        ptx_for(k, i, count, U32(GGUF_ROWS_THREADS)) {
+            ptx_nounroll(k);
+            ptx_st_global_u32(k, ptx_mad_wide_u32(k, i, U32(4), flags), 0, U32(0));
+        }
+    }
+}
+
 static void load_params(struct emitter *e)
 {
     ptx_kernel *k = e->k;
@@ -271,7 +295,10 @@ static void load_params(struct emitter *e)
         [GGUF_ROWS_FIRST_ROW] = {"first_row", !e->spec->indexed},
     };
     gemm_params_u64(k, params, GGUF_ROWS_ALL_PARTS, wide);
+    ptx_u64 flags = e->use ? ptx_param_u64(k, "flags") : U64(0);
     e->all_parts = ptx_param_u32(k, "all_parts");
+    if (e->use)
+        clear_flags(e, flags, ptx_param_u32(k, "flag_count"));
     e->ids = wide[GGUF_ROWS_IDS];
     e->w = wide[GGUF_ROWS_W];
     e->y = wide[GGUF_ROWS_Y];
@@ -283,13 +310,15 @@ static void load_params(struct emitter *e)
     e->whole_stores = ptx_setp_eq_u64(k, low, U64(0));
 }
 
-void gguf_rows_emit_entry(const ptxgen_gguf_rows_plan *plan, ptx_module *module)
+void gguf_rows_emit_entry(const ptxgen_gguf_rows_plan *plan,
+                          const struct gguf_rows_decoder *decoder, ptx_module *module)
 {
     const ptxgen_gguf_type_info *type = ptxgen_gguf_type_find(plan->spec.w_type);
-    struct emitter e = {.plan = plan, .spec = &plan->spec, .rounds = gguf_rows_rounds(type)};
+    struct emitter e = {
+        .plan = plan, .spec = &plan->spec, .use = decoder, .rounds = gguf_rows_rounds(type)};
     const uint32_t slot_bytes = e.rounds * GGUF_ROWS_ROUND;
     struct part part;
-    ptx_kernel *k = e.k = ptx_kernel_begin(module, "gguf_rows");
+    ptx_kernel *k = e.k = ptx_kernel_begin(module, decoder ? decoder->name : "gguf_rows");
     e.decoder = (struct gguf_decoder){k, type, gguf_rows_align(type)};
     ptx_kernel_reqntid(k, GGUF_ROWS_THREADS, 1, 1);
     if (gemm_overlaps(&plan->target)) {

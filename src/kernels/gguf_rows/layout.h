@@ -73,6 +73,17 @@ ptxgen_status gguf_rows_check_spec(const ptxgen_gguf_rows_spec *s, ptxgen_error 
 bool gguf_rows_is_plan(const void *plan);
 /* The refusal of more rows than a launch has. */
 ptxgen_status gguf_rows_refuse_m(const ptxgen_gguf_rows_plan *p, uint64_t m, ptxgen_error *err);
-void gguf_rows_emit_entry(const ptxgen_gguf_rows_plan *plan, ptx_module *module);
+
+/*
+ * An entry of another family that decodes rows for a product. It has the parameters of "gguf_rows"
+ * with two more: `flags` is the last one of 64 bits, `flag_count` that of 32.
+ */
+struct gguf_rows_decoder {
+    const char *name;
+    bool pairs; /* eight rows, then room for as many of another matrix, and so on */
+};
+/* NULL: the family's own entry. */
+void gguf_rows_emit_entry(const ptxgen_gguf_rows_plan *plan,
+                          const struct gguf_rows_decoder *decoder, ptx_module *module);
 
 #endif

@@ -91,7 +91,7 @@ ptxgen_status ptxgen_gguf_rows_emit(const ptxgen_gguf_rows_plan *plan, ptx_modul
     if (!gguf_rows_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_rows: a plan that was made, and a module, must be given");
-    gguf_rows_emit_entry(plan, module);
+    gguf_rows_emit_entry(plan, NULL, module);
     return ptx_module_status(module, err);
 }
 
