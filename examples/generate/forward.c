@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A layer is five launches, each of which overlaps the one ahead:
+ * A layer is five launches in a step, each of which overlaps the one ahead:
  *
  *     product q, k, v      the stream is brought up to date and normalised first
- *     attention            q and k are rotated, and k and v go to the cache, first: in a prompt by
- * a launch of their own product o product gate, up     the stream again, with o's outputs product
- * down
+ *     attention            rotates q and k, and puts k and v into the cache, first
+ *     product o
+ *     product gate, up     the stream again, with what o gave
+ *     product down
  *
- * The stream of residuals is in f32, or with --type bf16 in bf16: f16 does not hold what it may
- * grow to. The products that read it write the sum to the other of two buffers, since some of their
- * CTAs may still read when others write.
+ * The stream of residuals is f32, or with --type bf16 bf16: f16 does not hold what it may grow to.
+ * The products that read it write the sum to the other of two buffers, since some of their CTAs may
+ * still read when others write.
+ *
+ * A prompt goes through in pieces: of up to 512 tokens by wide.h, or of up to 8 by the kernels of a
+ * step, but that a launch of its own rotates.
  */
 #include "forward.h"
 
@@ -17,6 +21,7 @@
 #include "greedy.h"
 #include "prefill.h"
 #include "rope.h"
+#include "wide.h"
 
 #include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_rows.h>
@@ -24,7 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOKENS = PTXGEN_GGUF_LINEAR_MAX_M }; /* of a prompt at once */
+enum { NARROW_TOKENS = PTXGEN_GGUF_LINEAR_MAX_M }; /* of a piece, for products that read codes */
+enum { FEWEST_WIDE_TOKENS = 24, WIDE_TOKENS = 512 };
 
 struct product {
     ptxgen_gguf_linear_spec spec;
@@ -46,13 +52,15 @@ struct forward {
     struct forward_options options;
     ptxgen_target target;
     ptxgen_gguf_rows *embedding;
-    ptxgen_loaded *rope, *greedy;
+    ptxgen_loaded *rope, *wide_rope, *greedy; /* rope of f32, and of what wide products give */
     /* Attention of global layers, and of local ones: in a step, in a short piece of a prompt, and
-     * in a longer one. */
-    ptxgen_loaded *attention[2], *short_prompt[2], *prefill[2];
+     * in a wide one. */
+    ptxgen_loaded *attention[2], *short_prompt[2], *wide_attention[2];
     struct attention_spec attention_spec; /* but for the window */
     struct product (*layers)[PRODUCTS];
-    struct product output;
+    struct product output, wide_output; /* the second finds the stream up to date */
+    struct wide *wide;                  /* NULL: no prompt is long enough */
+    uint32_t most_tokens;
     struct tokens prompt, step;
     uint64_t stream[2], current;         /* [tokens, hidden]; which holds the latest sum */
     uint64_t q, k, v, rotated, attended; /* [tokens, heads · D] and so on */
@@ -72,6 +80,17 @@ static size_t size_of(uint8_t type)
 static uint8_t stream_type(const struct forward *f)
 {
     return f->options.type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F32;
+}
+
+/* Wide products have one type for all; of 16 bits, f16 rounds operands and weights the least. */
+static uint8_t wide_type(const struct forward *f)
+{
+    return f->options.type == PTXGEN_F32 ? PTXGEN_F32 : PTXGEN_F16;
+}
+
+static bool has_wide(const struct forward *f)
+{
+    return f->most_tokens >= FEWEST_WIDE_TOKENS;
 }
 
 /* ---- products ---- */
@@ -95,12 +114,14 @@ static void add_parts(struct product *p, const struct part *parts, int count)
 
 /*
  * A product of the normalised stream. Before that the stream takes in what the last product gave,
- * through the norm `post` where the architecture has one; the first product of all finds nothing.
+ * through the norm `post` where the architecture has one; the first product of all, and the last
+ * one of a wide pass, have nothing to take in.
  */
 static void plan_normed(struct forward *f, const struct part *parts, int count, uint64_t norm,
                         uint64_t post, uint8_t y_type, struct product *p)
 {
-    const bool is_first = p == &f->layers[0][QKV], is_last = p == &f->output;
+    const bool is_first = p == &f->layers[0][QKV] || p == &f->wide_output;
+    const bool is_last = p == &f->output;
     add_parts(p, parts, count);
     p->spec.x_type = stream_type(f);
     p->spec.y_type = y_type;
@@ -149,13 +170,16 @@ static void plan_layer(struct forward *f, uint32_t l)
 
 static uint32_t product_count(const struct forward *f)
 {
-    return f->model->layers * PRODUCTS + 1;
+    return f->model->layers * PRODUCTS + (has_wide(f) ? 2 : 1);
 }
 
-/* All products of the layers, and the last one. */
+/* All products of the layers, and the last ones. */
 static struct product *product_at(struct forward *f, uint32_t i)
 {
-    return i + 1 < product_count(f) ? &f->layers[i / PRODUCTS][i % PRODUCTS] : &f->output;
+    const uint32_t in_layers = f->model->layers * PRODUCTS;
+    if (i < in_layers)
+        return &f->layers[i / PRODUCTS][i % PRODUCTS];
+    return i == in_layers ? &f->output : &f->wide_output;
 }
 
 /* Compiles what is not in the disk cache, on all processors; a failure is met again below. */
@@ -186,6 +210,7 @@ static ptxgen_status load_products(struct forward *f, ptxgen_error *err)
     const struct part output = {&m->output, f->logits};
     plan_normed(f, &output, 1, m->output_norm, m->layer[m->layers - 1].post_ffw_norm, PTXGEN_F32,
                 &f->output);
+    plan_normed(f, &output, 1, m->output_norm, 0, PTXGEN_F32, &f->wide_output);
     ptxgen_status status = warm_products(f, err);
     for (uint32_t i = 0; i < product_count(f) && !status; i++) {
         struct product *p = product_at(f, i);
@@ -212,8 +237,12 @@ static ptxgen_status load_attention(struct forward *f, int local, ptxgen_error *
     spec.cache_type = f->options.cache_type;
     ptxgen_status status =
         ptxgen_dispatch(dispatcher, attention_family(), &spec, &f->short_prompt[local], err);
-    if (!status && spec.cache_type != PTXGEN_F32)
-        status = ptxgen_dispatch(dispatcher, prefill_family(), &spec, &f->prefill[local], err);
+    spec.type = wide_type(f);
+    if (!status && has_wide(f))
+        status = ptxgen_dispatch(
+            dispatcher, spec.cache_type == PTXGEN_F32 ? attention_family() : prefill_family(),
+            &spec, &f->wide_attention[local], err);
+    spec.type = f->options.type;
     spec.rotates = 1;
     spec.has_norm = m->is_gemma;
     spec.interleaved = !m->is_gemma;
@@ -249,11 +278,23 @@ static ptxgen_status load_kernels(struct forward *f, ptxgen_error *err)
     ptxgen_status status = ptxgen_gguf_rows_dispatch(dispatcher, &rows, &f->embedding, err);
     if (!status)
         status = ptxgen_dispatch(dispatcher, rope_family(), &rope, &f->rope, err);
+    rope.type = wide_type(f);
+    if (!status && has_wide(f))
+        status = ptxgen_dispatch(dispatcher, rope_family(), &rope, &f->wide_rope, err);
     if (!status)
         status = ptxgen_dispatch(dispatcher, greedy_family(), &greedy, &f->greedy, err);
     for (int local = 0; local < 2 && !status; local++)
         status = load_attention(f, local, err);
     return status ? status : load_products(f, err);
+}
+
+static ptxgen_status load_wide(struct forward *f, ptxgen_error *err)
+{
+    struct wide_options options = {.type = wide_type(f), .stream_type = stream_type(f)};
+    options.most_tokens = f->most_tokens;
+    options.arrays = (struct wide_arrays){
+        .stream = f->stream[0], .q = f->q, .k = f->k, .v = f->v, .attended = f->attended};
+    return has_wide(f) ? wide_create(f->device, f->model, &options, &f->wide, err) : PTXGEN_OK;
 }
 
 /* ---- memory ---- */
@@ -271,7 +312,7 @@ static ptxgen_status allocate_tokens(const struct forward *f, struct tokens *tok
 static ptxgen_status allocate(struct forward *f, ptxgen_error *err)
 {
     const struct model *m = f->model;
-    const uint64_t tokens = MOST_TOKENS, D = m->head_size, type = size_of(f->options.type);
+    const uint64_t tokens = f->most_tokens, D = m->head_size, type = size_of(f->options.type);
     const uint64_t stream = size_of(stream_type(f));
     f->cache_bytes = f->options.batch * (uint64_t)m->kv_heads * f->options.context * D *
                      size_of(f->options.cache_type);
@@ -307,7 +348,7 @@ static ptxgen_status allocate(struct forward *f, ptxgen_error *err)
                   : device_upload(f->device, f->step.slots, f->places, 4 * f->options.batch, err);
 }
 
-/* The most that the products of up to MOST_TOKENS need at once. */
+/* The most that the products of up to NARROW_TOKENS need at once. */
 static ptxgen_status find_workspace(struct forward *f, ptxgen_error *err)
 {
     const ptxgen_gguf_linear *known[PRODUCTS] = {NULL};
@@ -318,7 +359,7 @@ static ptxgen_status find_workspace(struct forward *f, ptxgen_error *err)
         if (known[i % PRODUCTS] == p->kernel)
             continue;
         known[i % PRODUCTS] = p->kernel;
-        for (args.m = 1; args.m <= MOST_TOKENS && !status; args.m++) {
+        for (args.m = 1; args.m <= NARROW_TOKENS && !status; args.m++) {
             uint64_t bytes = 0;
             status = ptxgen_gguf_linear_workspace_bytes(p->kernel, &args, &bytes, err);
             if (bytes > f->workspace_bytes)
@@ -332,7 +373,7 @@ static ptxgen_status allocate_workspaces(struct forward *f, ptxgen_error *err)
 {
     const struct attention_spec *spec = &f->attention_spec;
     uint64_t partials = 0;
-    for (uint64_t m = 1; m <= MOST_TOKENS; m++) {
+    for (uint64_t m = 1; m <= f->most_tokens; m++) {
         uint32_t splits = attention_splits(spec, &f->target, m);
         uint64_t bytes = splits > 1 ? attention_partials_bytes(spec, m, splits) : 0;
         partials = bytes > partials ? bytes : partials;
@@ -343,8 +384,8 @@ static ptxgen_status allocate_workspaces(struct forward *f, ptxgen_error *err)
     if (!status)
         status = device_alloc(f->device, partials, &f->partials, err);
     return status ? status
-                  : device_alloc(f->device, attention_tickets_bytes(spec, MOST_TOKENS), &f->tickets,
-                                 err);
+                  : device_alloc(f->device, attention_tickets_bytes(spec, f->most_tokens),
+                                 &f->tickets, err);
 }
 
 ptxgen_status forward_create(const struct device *device, const struct model *model,
@@ -359,9 +400,15 @@ ptxgen_status forward_create(const struct device *device, const struct model *mo
     f->model = model;
     f->options = *options;
     f->target = *ptxgen_dispatcher_target(device->dispatcher);
+    f->most_tokens = NARROW_TOKENS;
+    if (options->longest_prompt >= FEWEST_WIDE_TOKENS)
+        f->most_tokens =
+            options->longest_prompt < WIDE_TOKENS ? options->longest_prompt : WIDE_TOKENS;
     ptxgen_status status = allocate(f, err);
     if (!status)
         status = load_kernels(f, err);
+    if (!status)
+        status = load_wide(f, err);
     if (!status)
         status = allocate_workspaces(f, err);
     if (!status)
@@ -382,9 +429,16 @@ void forward_destroy(struct forward *f)
     for (uint32_t i = 0; f->layers && i < product_count(f); i++)
         ptxgen_gguf_linear_destroy(product_at(f, i)->kernel);
     ptxgen_gguf_rows_destroy(f->embedding);
-    ptxgen_loaded *own[] = {f->rope,         f->greedy,          f->attention[0],
-                            f->attention[1], f->short_prompt[0], f->short_prompt[1],
-                            f->prefill[0],   f->prefill[1]};
+    wide_destroy(f->wide);
+    ptxgen_loaded *own[] = {f->rope,
+                            f->wide_rope,
+                            f->greedy,
+                            f->attention[0],
+                            f->attention[1],
+                            f->short_prompt[0],
+                            f->short_prompt[1],
+                            f->wide_attention[0],
+                            f->wide_attention[1]};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         ptxgen_release(own[i]);
     free(f->layers);
@@ -411,7 +465,7 @@ static ptxgen_status launch_product(struct forward *f, struct product *p, uint64
 static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struct tokens *t,
                                       uint64_t m, ptxgen_error *err)
 {
-    enum { FEWEST_TOKENS = 16 };
+    const bool is_wide = m > NARROW_TOKENS;
     const int local = f->model->layer[l].is_local;
     const struct layer *layer = &f->model->layer[l];
     const struct rope_args rope = {.m = m,
@@ -448,12 +502,14 @@ static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struc
     if (t == &f->step)
         return attention_launch(f->attention[local], &attention, stream, err);
     attention.q = f->rotated;
-    ptxgen_status status = rope_launch(f->rope, &rope, stream, err);
+    ptxgen_status status = rope_launch(is_wide ? f->wide_rope : f->rope, &rope, stream, err);
     if (status)
         return status;
-    return m >= FEWEST_TOKENS && f->prefill[local]
-               ? prefill_launch(f->prefill[local], &attention, stream, err)
-               : attention_launch(f->short_prompt[local], &attention, stream, err);
+    if (!is_wide)
+        return attention_launch(f->short_prompt[local], &attention, stream, err);
+    return f->options.cache_type == PTXGEN_F32
+               ? attention_launch(f->wide_attention[local], &attention, stream, err)
+               : prefill_launch(f->wide_attention[local], &attention, stream, err);
 }
 
 static ptxgen_status launch_layer(struct forward *f, uint32_t l, const struct tokens *t, uint64_t m,
@@ -468,8 +524,8 @@ static ptxgen_status launch_layer(struct forward *f, uint32_t l, const struct to
     return status;
 }
 
-static ptxgen_status launch_layers(struct forward *f, const struct tokens *t, uint64_t m,
-                                   ptxgen_error *err)
+static ptxgen_status launch_embedding(struct forward *f, const struct tokens *t, uint64_t m,
+                                      ptxgen_error *err)
 {
     const struct matrix *w = &f->model->embedding;
     ptxgen_gguf_rows_args rows;
@@ -480,17 +536,37 @@ static ptxgen_status launch_layers(struct forward *f, const struct tokens *t, ui
     rows.w = w->at;
     rows.w_bytes = w->bytes;
     rows.y = f->stream[0];
-    ptxgen_status status = ptxgen_gguf_rows_launch(f->embedding, &rows, f->device->stream, err);
+    return ptxgen_gguf_rows_launch(f->embedding, &rows, f->device->stream, err);
+}
+
+static ptxgen_status launch_layers(struct forward *f, const struct tokens *t, uint64_t m,
+                                   ptxgen_error *err)
+{
+    ptxgen_status status = launch_embedding(f, t, m, err);
     for (uint32_t l = 0; l < f->model->layers && !status; l++)
         status = launch_layer(f, l, t, m, err);
     return status;
 }
 
-/* The logits of `count` tokens from `first` on, at row `row` of the logits. */
-static ptxgen_status launch_output(struct forward *f, uint32_t first, uint32_t count, uint32_t row,
-                                   ptxgen_error *err)
+static ptxgen_status launch_wide_layers(struct forward *f, const struct tokens *t, uint64_t m,
+                                        ptxgen_error *err)
 {
-    struct product last = f->output;
+    ptxgen_status status = launch_embedding(f, t, m, err);
+    for (uint32_t l = 0; l < f->model->layers && !status; l++) {
+        status = wide_before(f->wide, l, m, err);
+        if (!status)
+            status = launch_attention(f, l, t, m, err);
+        if (!status)
+            status = wide_after(f->wide, l, m, err);
+    }
+    return status ? status : wide_end(f->wide, m, err);
+}
+
+/* The logits of `count` tokens from `first` on, at row `row` of the logits. */
+static ptxgen_status launch_output(struct forward *f, const struct product *output, uint32_t first,
+                                   uint32_t count, uint32_t row, ptxgen_error *err)
+{
+    struct product last = *output;
     const uint64_t offset = (uint64_t)first * f->model->hidden * size_of(stream_type(f));
     last.args.x += offset;
     last.args.residual += offset;
@@ -531,17 +607,21 @@ ptxgen_status forward_prompt(struct forward *f, uint32_t slot, const int32_t *id
         status = device_upload(f->device, f->prompt.positions, positions, 4 * count, err);
     if (!status)
         status = device_upload(f->device, f->prompt.slots, slots, 4 * count, err);
+    const struct product *output = &f->output;
     uint32_t done = 0, m = 0;
     for (; done < count && !status; done += m) {
         const struct tokens t = {f->prompt.ids + 4 * done, f->prompt.positions + 4 * done,
                                  f->prompt.slots + 4 * done};
-        m = count - done < MOST_TOKENS ? count - done : MOST_TOKENS;
-        status = launch_layers(f, &t, m, err);
+        const bool is_wide = f->wide && count - done >= FEWEST_WIDE_TOKENS;
+        const uint32_t most = is_wide ? f->most_tokens : NARROW_TOKENS;
+        m = count - done < most ? count - done : most;
+        output = is_wide ? &f->wide_output : &f->output;
+        status = is_wide ? launch_wide_layers(f, &t, m, err) : launch_layers(f, &t, m, err);
         if (f->options.progress)
             f->options.progress(f->options.user, done + m, count);
     }
     if (!status)
-        status = launch_output(f, m - 1, 1, slot, err);
+        status = launch_output(f, output, m - 1, 1, slot, err);
     f->positions[slot] = (int32_t)count - 1;
     return status ? status
                   : device_upload(f->device, f->step.positions + 4 * slot, &f->positions[slot], 4,
@@ -557,7 +637,7 @@ static ptxgen_status launch_step(struct forward *f, bool chooses, ptxgen_error *
 {
     ptxgen_status status = launch_layers(f, &f->step, f->options.batch, err);
     if (!status)
-        status = launch_output(f, 0, f->options.batch, 0, err);
+        status = launch_output(f, &f->output, 0, f->options.batch, 0, err);
     return status || !chooses ? status : launch_greedy(f, err);
 }
 

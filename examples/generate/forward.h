@@ -12,10 +12,11 @@
 #include <ptxgen/types.h>
 
 struct forward_options {
-    uint8_t type;       /* ptxgen_element of activations: f32, f16 or bf16 */
-    uint8_t cache_type; /* ptxgen_element of keys and values */
-    uint32_t batch;     /* sequences */
-    uint32_t context;   /* positions of each */
+    uint8_t type;            /* ptxgen_element of activations: f32, f16 or bf16 */
+    uint8_t cache_type;      /* ptxgen_element of keys and values */
+    uint32_t batch;          /* sequences */
+    uint32_t context;        /* positions of each */
+    uint32_t longest_prompt; /* of the prompts that are expected: longer ones may be slower */
     /* Called while a prompt is read, with the tokens that are done; may be NULL. */
     void (*progress)(void *user, uint32_t done, uint32_t count);
     void *user;

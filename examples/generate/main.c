@@ -84,8 +84,9 @@ static ptxgen_status open_forward(struct program *p, ptxgen_error *err)
     const struct options *o = &p->options;
     struct forward_options f = {.type = o->type, .cache_type = o->cache_type, .batch = o->batch};
     for (uint32_t i = 0; i < o->prompt_count; i++)
-        if (o->prompts[i].count + o->count > f.context)
-            f.context = o->prompts[i].count + o->count;
+        if (o->prompts[i].count > f.longest_prompt)
+            f.longest_prompt = o->prompts[i].count;
+    f.context = f.longest_prompt + o->count;
     if (f.context > p->model.context)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "prompt and answer are %u tokens; the model was made for %u", f.context,

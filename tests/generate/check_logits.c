@@ -44,7 +44,8 @@ int main(int argc, char **argv)
     struct device device = {0};
     struct model model = {0};
     ptxgen_error err;
-    struct forward_options options = {.type = type, .cache_type = type, .progress = progress};
+    struct forward_options options = {
+        .type = type, .cache_type = type, .longest_prompt = 1024, .progress = progress};
     ptxgen_status status = golden_open(argv[2], &golden, &err);
     if (argc > 5 && atoi(argv[5]) > 0 && (uint32_t)atoi(argv[5]) < golden.count)
         golden.count = (uint32_t)atoi(argv[5]);

@@ -32,24 +32,26 @@ static void close_bench(struct bench *b)
     golden_close(&b->golden);
 }
 
-static void run(struct bench *b, uint8_t type, uint32_t steps)
+/* With wide passes for the prompts, or in pieces of a few tokens. */
+static void run(struct bench *b, uint8_t type, bool is_wide, uint32_t steps)
 {
-    const struct forward_options options = {.type = type, .cache_type = type};
+    const struct forward_options options = {
+        .type = type, .cache_type = type, .longest_prompt = is_wide ? 24 : 0};
     ptxgen_error err;
     assert_ok(golden_run(&b->golden, &b->device, &b->model, &options, steps, &err), &err);
 }
 
-static void assert_golden(const char *device, uint8_t type)
+static void assert_golden(const char *device, uint8_t type, bool is_wide, uint32_t most_steps)
 {
     struct bench b;
     open_bench(&b, device);
-    uint32_t steps = (uint32_t)test_share(ALL_STEPS) + 1;
-    run(&b, type, steps);
+    uint32_t steps = (uint32_t)test_share((int)most_steps);
+    run(&b, type, is_wide, steps);
     for (uint32_t i = 0; i < b.golden.count; i++) {
         const struct prompt *p = &b.golden.prompts[i];
         if (!(p->largest <= golden_limit(type)))
             fail_msg("%s: a logit of step %u is off by %g", p->name, p->step, p->largest);
-        assert_int_equal(p->seen, steps < ALL_STEPS ? steps : ALL_STEPS);
+        assert_int_equal(p->seen, steps);
         assert_int_equal(p->equal, p->seen);
     }
     assert_int_equal(b.golden.count, 2);
@@ -59,13 +61,19 @@ static void assert_golden(const char *device, uint8_t type)
 static void logits_in_f32_are_the_golden_files(void **state)
 {
     (void)state;
-    assert_golden("cpu:sm_90", PTXGEN_F32);
+    assert_golden("cpu:sm_90", PTXGEN_F32, false, ALL_STEPS);
 }
 
 static void logits_in_f16_are_the_golden_files(void **state)
 {
     (void)state;
-    assert_golden("cpu:sm_80", PTXGEN_F16);
+    assert_golden("cpu:sm_90", PTXGEN_F16, true, ALL_STEPS);
+}
+
+static void first_logits_of_wide_prompts_in_f32_are_the_golden_files(void **state)
+{
+    (void)state;
+    assert_golden("cpu:sm_80", PTXGEN_F32, true, 1);
 }
 
 /* ---- what must not go unnoticed ---- */
@@ -134,12 +142,12 @@ static void first_logits_notice_a_wrong_model(void **state)
         if (!test_in_share((int)i))
             continue;
         faults[i](&b);
-        run(&b, PTXGEN_F32, 1);
+        run(&b, PTXGEN_F32, false, 1);
         if (golden_passed(&b.golden, PTXGEN_F32))
             fail_msg("fault %zu changes logits by %g alone", i, b.golden.prompts[0].largest);
         repair(&b, &right);
     }
-    run(&b, PTXGEN_F32, 1);
+    run(&b, PTXGEN_F32, false, 1);
     assert_true(golden_passed(&b.golden, PTXGEN_F32));
     close_bench(&b);
 }
@@ -149,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_in_f32_are_the_golden_files),
         cmocka_unit_test(logits_in_f16_are_the_golden_files),
+        cmocka_unit_test(first_logits_of_wide_prompts_in_f32_are_the_golden_files),
         cmocka_unit_test(first_logits_notice_a_wrong_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
