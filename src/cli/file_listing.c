@@ -87,6 +87,8 @@ static ptxgen_status judge(const struct judging *j, struct family_options *o,
         return write(&item->note, err, "--layer %s", *o->names.layer ? o->names.layer : "''");
     if (o->names.norm)
         return write(&item->note, err, "--tensor %s --norm %s", o->names.tensors, o->names.norm);
+    if (o->names.tensors)
+        return write(&item->note, err, "--tensor %s", o->names.tensors);
     return write(&item->note, err, "%s", "");
 }
 
@@ -154,8 +156,6 @@ static ptxgen_status explain(struct listed_tensor *item, ptxgen_error *err)
                      t->ndim > 2    ? "more than two dimensions"
                      : t->ndim == 1 ? "a vector"
                                     : "a scalar");
-    if (t->dtype == PTXGEN_DTYPE_Q4_K)
-        return write(&item->note, err, "no family multiplies Q4_K without an RMSNorm before it");
     return write(&item->note, err, "no family multiplies %s", type);
 }
 

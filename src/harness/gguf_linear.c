@@ -191,6 +191,12 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     return GGUF_LINEAR_OPERANDS;
 }
 
+static void release(struct problem *p)
+{
+    free(p->own);
+    p->own = NULL;
+}
+
 /* Up to where x·x leaves f32, which f16 does not reach; down to where it is subnormal. */
 static const double factors[] = {0, 0x1p-110, 0x1p-70, 0x1p-20, 0x1p70};
 
@@ -214,13 +220,28 @@ static ptxgen_gguf_linear_operands operands_of(const struct problem *p, uint64_t
     return o;
 }
 
+/* Whether f32 holds the mean of the row's squares; with an ε of 0 it may be too small. */
+static bool has_norm(const struct problem *p, size_t row)
+{
+    const ptxgen_gguf_linear_spec *s = p->plan;
+    double squares = 0;
+    for (size_t k = 0; k < s->k; k++) {
+        double x = typed_load(s->x_type, problem_at(p, GGUF_LINEAR_AT_X, row, k), 0);
+        squares += x * x;
+    }
+    return squares / s->k + (double)s->epsilon > 0x1p-120;
+}
+
 /* By how much a kernel's residual_out may be off: nothing, but for the errors of a norm before it.
  */
-static double sum_bound(const struct problem *p, size_t row, size_t column, double value)
+static double sum_bound(const struct problem *p, size_t row, size_t column, double value,
+                        bool has_norm)
 {
     const ptxgen_gguf_linear_spec *s = p->plan;
     if (s->residual != PTXGEN_GGUF_LINEAR_AFTER)
         return 0;
+    if (!has_norm)
+        return NAN;
     double residual = typed_load(s->x_type, problem_at(p, GGUF_LINEAR_AT_RESIDUAL, row, column), 0);
     double ulp = s->x_type == PTXGEN_F32 ? 0 : s->x_type == PTXGEN_F16 ? 0x1p-10 : 0x1p-7;
     return fabs(value) * ulp + (fabs(residual) + fabs(value)) * 0x1p-18 + 0x1p-23;
@@ -233,6 +254,7 @@ static ptxgen_status reference_sums(const struct problem *p, const struct block 
     const ptxgen_gguf_linear_operands operands = operands_of(p, b->row, b->rows);
     void *sums = malloc((size_t)b->rows * s->k * typed_bytes(s->x_type));
     double unused;
+    bool known = true; /* of the row */
     if (!sums)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the reference's sums");
     ptxgen_status status =
@@ -240,8 +262,9 @@ static ptxgen_status reference_sums(const struct problem *p, const struct block 
     r->exact = true;
     for (size_t i = 0; status == PTXGEN_OK && i < b->rows * b->columns; i++) {
         size_t row = i / b->columns, column = b->column + i % b->columns;
+        known = i % b->columns ? known : has_norm(p, b->row + row);
         r->value[i] = typed_load(s->x_type, sums, row * s->k + column);
-        r->bound[i] = sum_bound(p, b->row + row, column, r->value[i]);
+        r->bound[i] = sum_bound(p, b->row + row, column, r->value[i], known);
     }
     free(sums);
     return status;
@@ -256,6 +279,32 @@ static ptxgen_status reference(const struct problem *p, const struct block *b,
     return ptxgen_gguf_linear_reference_spread(p->plan, &operands, b->output - GGUF_LINEAR_AT_Y,
                                                b->column, b->columns, r->value, r->bound, r->spread,
                                                NULL, err);
+}
+
+/*
+ * The file's expected output was computed from x as the file has it, which is the problem's `own`.
+ * Where x was rounded on its way to the kernel, the reference's own two answers say how much that
+ * matters.
+ */
+static ptxgen_status widen(const struct problem *p, const struct block *b,
+                           struct block_reference *r, ptxgen_error *err)
+{
+    ptxgen_gguf_linear_plan plan = *(const ptxgen_gguf_linear_plan *)p->plan;
+    ptxgen_gguf_linear_operands operands = operands_of(p, b->row, b->rows);
+    double unrounded[BLOCK_OUTPUTS];
+    plan.spec.x_type = PTXGEN_F32;
+    operands.x = (const float *)p->own + b->row * plan.spec.k;
+    operands.x_stride = 0;
+    ptxgen_status status =
+        ptxgen_gguf_linear_reference(&plan, &operands, b->output - GGUF_LINEAR_AT_Y, b->column,
+                                     b->columns, unrounded, NULL, NULL, err);
+    for (size_t i = 0; status == PTXGEN_OK && i < b->rows * b->columns; i++) {
+        double apart = fabs(r->value[i] - unrounded[i]);
+        r->bound[i] += apart;
+        r->spread[i].below += apart;
+        r->spread[i].above += apart;
+    }
+    return status;
 }
 
 /* ---- a random problem ---- */
@@ -322,7 +371,14 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
 }
 
 const struct harness gguf_linear_harness = {
-    HARNESS_MEMBERS(gguf_linear),           HARNESS_WORKSPACE,   .overlap = ARG(overlap_previous),
-    .poisons_workspace = poisons_workspace, .flags = flags,      HARNESS_FACTORS,
-    .block_rows = PTXGEN_GGUF_LINEAR_MAX_M, .block_columns = 64,
+    HARNESS_MEMBERS(gguf_linear),
+    HARNESS_WORKSPACE,
+    .overlap = ARG(overlap_previous),
+    .poisons_workspace = poisons_workspace,
+    .flags = flags,
+    .release = release,
+    HARNESS_FACTORS,
+    .block_rows = PTXGEN_GGUF_LINEAR_MAX_M,
+    .block_columns = 64,
+    .widen = widen,
 };

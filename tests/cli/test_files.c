@@ -47,10 +47,9 @@ static void a_gguf_file_is_listed_with_the_norm_of_a_matrix(void **state)
     o = run("files", GOLDEN_DIR "/gguf_types.gguf");
     assert_exit(&o, 0);
     assert_contains(o.out,
-                    "Q6_K.weight      Q6_K    [3, 256]         none: no family multiplies Q6_K\n");
+                    "Q6_K.weight      Q6_K    [3, 256]         gguf_linear --tensor Q6_K.weight\n");
     assert_contains(o.out,
-                    "Q4_K.weight      Q4_K    [3, 256]         none: no family multiplies "
-                    "Q4_K without an RMSNorm before it\n");
+                    "Q4_K.weight      Q4_K    [3, 256]         gguf_linear --tensor Q4_K.weight\n");
     assert_contains(o.out, "BF16.quantised   BF16    [12, 256]        dense\n");
     outcome_free(&o);
 }

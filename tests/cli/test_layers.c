@@ -491,9 +491,33 @@ static void convert_names_the_tensors_that_it_leaves_out(void **state)
 
 #define with_folder(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Files that gguf-py has quantised, with products of the decoded weights in double. */
+static void products_of_gguf_types_are_as_files_expect(void **state)
+{
+    static const char *const files[] = {GOLDEN_DIR "/gguf_products.gguf",
+                                        GOLDEN_DIR "/gguf_edge.gguf"};
+    static const char *const types[] = {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "mxfp4",
+                                        "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_xs"};
+    enum { TYPES = sizeof types / sizeof *types, OF_32 = 7 };
+    (void)state;
+    for (int i = 0; i < TYPES + OF_32; i++) {
+        const char *type = types[i % TYPES], *at = files[i / TYPES];
+        char tensor[24], expected[24];
+        snprintf(tensor, sizeof tensor, "%s.weight", type);
+        snprintf(expected, sizeof expected, "%s.y", type);
+        struct outcome o = run("run", "gguf_linear", "--gguf", at, "--tensor", tensor, "--input",
+                               "input", "--expect", expected, "--x-type", i % 2 ? "f16" : "f32",
+                               "--y-type", "f32", "--device", "cpu:sm_90");
+        assert_exit(&o, 0);
+        assert_contains(o.out, "the file's expected output: largest error");
+        outcome_free(&o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_gguf_types_are_as_files_expect),
         with_folder(w8a8_and_sparse24_compare_with_the_output_of_the_file),
         with_folder(expected_outputs_that_do_not_fit_are_refused),
         with_folder(an_input_is_not_repeated),

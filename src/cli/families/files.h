@@ -5,8 +5,11 @@
 
 #include "../family_file.h"
 
-extern const struct family_file marlin_file, rmsnorm_q4k_file, sparse24_file, w8a8_file;
+extern const struct family_file gguf_linear_file, marlin_file, rmsnorm_q4k_file, sparse24_file,
+    w8a8_file;
 
+bool gguf_linear_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
+                           struct family_options *options, struct recognised_names *names);
 bool marlin_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
                       struct family_options *options, struct recognised_names *names);
 bool rmsnorm_q4k_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,

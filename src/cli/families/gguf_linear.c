@@ -42,14 +42,14 @@ static void parse_types(struct argp_state *state, const char *text, struct famil
         size_t length = strcspn(at, ",");
         int type = find_type(at, length);
         if (type < 0)
-            argp_error(state, "--type %s: %.*s is not a type of GGUF", text, (int)length, at);
+            argp_error(state, "--w-type %s: %.*s is not a type of GGUF", text, (int)length, at);
         s->w_type[count] = (uint8_t)type;
         at += length;
         if (!*at)
             return;
         at++;
     }
-    argp_error(state, "--type %s: at most %d types", text, MATRICES);
+    argp_error(state, "--w-type %s: at most %d types", text, MATRICES);
 }
 
 static void take_epsilon(struct argp_state *state, const char *text, struct family_options *o)
@@ -66,11 +66,11 @@ static const struct option_row spec_rows[] = {
      .rules = OPTION_IS_K | OPTION_OF_FILE},
     {"n", "N[,N[,N]]", "Output features; several matrices that share x go into one launch",
      OPTION_OTHER, AT(n), .parse = parse_n, .rules = OPTION_IS_N | OPTION_OF_FILE},
-    {"type", "TYPE[,TYPE[,TYPE]]", "GGUF types of the matrices (Q4_K); the last stands for more",
-     OPTION_OTHER, AT(w_type), .parse = parse_types},
-    {"norm", NULL, "RMSNorm with gamma before the product", OPTION_FLAG, .at = AT(norm)},
-    {"epsilon", "E", "Added to the mean square, at least 0 (1e-6)", OPTION_OTHER,
-     .parse = take_epsilon},
+    {"w-type", "TYPE[,TYPE[,TYPE]]", "GGUF types of the matrices (Q4_K); the last stands for more",
+     OPTION_OTHER, AT(w_type), .parse = parse_types, .rules = OPTION_OF_FILE},
+    {"rmsnorm", NULL, "RMSNorm with gamma before the product", OPTION_FLAG, .at = AT(norm)},
+    {"epsilon", "E", "Added to the mean square, at least 0 (1e-6, or what the file says)",
+     OPTION_OTHER, .parse = take_epsilon},
     {"x-type", "TYPE", "Activations: f32, f16 (default), bf16", OPTION_CHOICE, AT(x_type),
      .choices = type_names},
     {"y-type", "TYPE", "Outputs: f32, f16 (default), bf16", OPTION_CHOICE, AT(y_type),
@@ -90,6 +90,19 @@ static const struct option_row spec_rows[] = {
     {0},
 };
 #undef AT
+
+static const struct option_row data_rows[] = {
+    {"gguf", "FILE", "Take weights from this GGUF file; of one in parts, any part or the folder",
+     OPTION_NAME, .at = NAME_AT(file)},
+    {"tensor", "NAME[,NAME...]", "The matrices", OPTION_NAME, NAME_AT(tensors),
+     .rules = OPTION_IN_FILE},
+    {"norm", "NAME", "The norm's weight, gamma (implies --rmsnorm)", OPTION_NAME,
+     .at = NAME_AT(norm)},
+    {"bias-tensor", "NAME[,NAME...]", "The matrices' biases (implies --bias)", OPTION_NAME,
+     .at = NAME_AT(bias)},
+    OPTION_FILE_ROWS,
+    {0},
+};
 
 /* The second of a pair, and the types that were not named. */
 static void finish(struct family_options *o)
@@ -112,12 +125,26 @@ static void set_shape(struct family_options *o, uint32_t k, uint32_t n)
     finish(o);
 }
 
+static void check_data(struct argp_state *state, struct family_options *o)
+{
+    ptxgen_gguf_linear_spec *s = option_spec(o);
+    (void)state;
+    if (o->names.bias)
+        s->bias = 1;
+    if (o->names.norm)
+        s->norm = PTXGEN_GGUF_LINEAR_RMSNORM;
+}
+
 const struct family gguf_linear_family = {
     .name = "gguf_linear",
     .summary = "Products with GGUF weights of any type, with norm, residual, gate",
     .harness = &gguf_linear_harness,
     .spec_rows = spec_rows,
+    .data_rows = data_rows,
     .finish = finish,
+    .check_data = check_data,
+    .file = &gguf_linear_file,
     .defaults = &defaults,
+    .recognise = gguf_linear_recognise,
     .set_shape = set_shape,
 };

@@ -64,10 +64,9 @@ static void find_threads(struct gguf_linear_kernel *q)
     ptx_u32 part_first = share(k, q->part, all, v->parts);
     ptx_u32 part_end = share(k, ptx_add_u32(k, q->part, U32(1)), all, v->parts);
     ptx_u32 in_part = ptx_sub_u32(k, part_end, part_first);
-    ptx_u32 first = share(k, q->wk, in_part, v->wk);
-    ptx_u32 end = share(k, ptx_add_u32(k, q->wk, U32(1)), in_part, v->wk);
-    q->first = ptx_add_u32(k, part_first, first);
-    q->count = ptx_sub_u32(k, end, first);
+    q->first = ptx_add_u32(k, part_first, q->wk);
+    ptx_u32 behind = ptx_sub_u32(k, ptx_add_u32(k, in_part, U32(v->wk - 1)), q->wk);
+    q->count = gemm_divide(k, behind, v->wk);
 
     uint32_t ring = v->stages * slot_bytes(q->spec), record = record_bytes(q->plan, v->tile_m);
     ptx_u32 rings = shared_buffer(k, "rings of weights", warps * ring, 128);
@@ -142,9 +141,9 @@ static void multiply_tile(struct gguf_linear_kernel *q, const struct phase *p, s
         gguf_linear_multiply(q, p, slot, shifts, record, unit, sums);
         gguf_linear_next_slot(q, slot);
         for (int i = 0; is_shifted && i < 2; i++)
-            ptx_add_u32_to(k, lows[i], lows[i], U32(unit_bytes(p->type->type)));
-        ptx_add_u32_to(k, record, record, U32(record_bytes(q->plan, q->v->tile_m)));
-        ptx_add_u32_to(k, unit, unit, U32(1));
+            ptx_add_u32_to(k, lows[i], lows[i], U32(q->v->wk * unit_bytes(p->type->type)));
+        ptx_add_u32_to(k, record, record, U32(q->v->wk * record_bytes(q->plan, q->v->tile_m)));
+        ptx_add_u32_to(k, unit, unit, U32(q->v->wk));
         ptx_sub_u32_to(k, left, left, U32(1));
     }
 }

@@ -6,7 +6,7 @@
 #include "../gemm/emit.h"
 #include "layout.h"
 
-enum { MAX_N_TILES = 3, MOST_WORDS = 512 };
+enum { MAX_N_TILES = 3, MOST_WORDS = 512, MAX_COPIES = 10 };
 
 /* ---- types.c: from the bytes of a unit to integers and scales ---- */
 
@@ -105,10 +105,13 @@ static inline uint32_t tile_step(const struct gguf_linear_kernel *q)
 /* Where a warp's next copies come from and go to. */
 struct stream {
     const struct phase *phase;
-    ptx_u32 tile, left; /* units that are left of the tile */
-    ptx_u64 rows[2];    /* where the lane's two rows of the next unit begin */
-    ptx_u64 begin, end; /* of the matrix */
-    ptx_u32 fill;       /* shared address of the next slot */
+    ptx_u32 tile, left;          /* units that are left of the tile */
+    ptx_u64 next[2];             /* the tile's first row at the next unit; of gate and up */
+    ptx_u64 begin[2], end[2];    /* of the matrix */
+    ptx_u32 edge;                /* 1: near the matrix's begin or end */
+    ptx_u32 offsets[MAX_COPIES]; /* of the lane's chunks behind `next` */
+    ptx_u32 places[MAX_COPIES];  /* in a slot */
+    ptx_u32 fill;                /* shared address of the next slot */
 };
 /* Issues the copies of all slots but one. */
 struct stream gguf_linear_start_stream(struct gguf_linear_kernel *q, const struct phase *p);

@@ -62,6 +62,7 @@ struct token {
     double common;     /* the part of the error that is relative to h */
     double largest;
     bool is_nan, is_beyond; /* the compute type does not hold h */
+    bool is_open; /* squares are below what f32 holds: no statement */
 };
 
 /* A row of w as the two parts of each weight, and by unit the largest scale. */
@@ -183,6 +184,8 @@ static void make_token(const struct job *j, size_t m, struct token *t, void *sum
         ptxgen_element_store((ptxgen_element)s->x_type, sum, m * s->k + k, t->h[k]);
     if (s->norm)
         normalise(j, t);
+    for (size_t k = 0; k < s->k; k++)
+        t->is_open = t->is_open || !isfinite(t->error[k]);
     if (j->tile) {
         round_token(j, t);
         return;
@@ -191,7 +194,7 @@ static void make_token(const struct job *j, size_t m, struct token *t, void *sum
         double most = 0;
         for (size_t k = u * UNIT; k < s->k && k < (u + 1) * UNIT; k++) {
             bool finite = isfinite(ptxgen_element_round(PTXGEN_F32, t->h[k]));
-            t->is_nan = t->is_nan || !finite || !isfinite(t->error[k]);
+            t->is_nan = t->is_nan || !finite;
             most = fmax(most, fabs(t->h[k]) + t->error[k]);
         }
         t->half[u] = fmax(most * relative, 0x1p-126);
@@ -271,7 +274,7 @@ static struct estimate multiply_rounded(const struct job *j, const struct row *r
                   CUTS * steps * unit_f32 * floor + 0x1p-136 * (weights + tokens) +
                   underflow * 64 * (double)s->k;
     struct estimate e = {.value = t->is_nan ? NAN : sum, .bound = errors + factor * parts + lost};
-    if (!(parts * 2 <= FLT_MAX) || t->is_beyond ||
+    if (!(parts * 2 <= FLT_MAX) || t->is_beyond || t->is_open ||
         !isfinite(ptxgen_element_round(type, row->largest)))
         e.bound = NAN;
     e.spread = (struct spread){.variance = variance + 4 * spread_of_rounding(squares)};
@@ -304,7 +307,7 @@ static struct estimate multiply(const struct job *j, const struct row *row, cons
     double own = ptxgen_bound_factor((double)s->k + 8, unit_f64) * parts;
     double lost = underflow * (weights + 64.0 * units(s)) * (1 + 1 / unit_f32);
     e.bound = errors + ptxgen_bound_factor(dot_depth(j), unit_f32) * parts + own + lost;
-    if (!(parts * 2 <= FLT_MAX) || row->largest_scale > 0x1p100)
+    if (!(parts * 2 <= FLT_MAX) || row->largest_scale > 0x1p100 || t->is_open)
         e.bound = NAN;
     e.spread = (struct spread){.variance = variance + 4 * spread_of_rounding(squares)};
     spread_widen(&e.spread, common + own + lost);

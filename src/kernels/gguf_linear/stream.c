@@ -2,11 +2,14 @@
 /*
  * The ring of a warp: copies of weights by cp.async, some units ahead of the product.
  *
- * A slot has a unit of each of the tile's 16 rows. Four lanes copy a row, 16 bytes each at a time,
- * of the two rows that they multiply. Rows of most types do not begin at multiples of 16 bytes: a
- * copy begins at the multiple below, and the row lies as far into its place as it did behind that.
- * These copies read a few bytes before and behind a unit, which are other weights of the matrix.
- * Where they would leave the matrix, the row is copied byte by byte instead, with zeros for what is
+ * A slot has a unit of each of the tile's 16 rows, as chunks of 16 bytes. They are numbered row by
+ * row, and a warp copies 32 consecutive ones at a time: neighbours along a row reach memory as one
+ * request, and the requests that a multiprocessor can have under way are what limits it.
+ *
+ * Rows of most types do not begin at multiples of 16 bytes. A chunk begins at the multiple below,
+ * and the row lies as far into its place as it did behind that. These copies read a few bytes
+ * before and behind a unit, which are other weights of the matrix. In the matrix's first and last
+ * tile, where they might leave it, such a chunk is copied byte by byte, with zeros for what is
  * outside.
  */
 #include "emit.h"
@@ -83,127 +86,188 @@ void gguf_linear_find_rows(struct gguf_linear_kernel *q, const struct phase *p,
     }
 }
 
-/* The first unit of the tile. */
-static void find_tile(struct gguf_linear_kernel *q, struct stream *s, bool is_first)
+/* ---- copies ---- */
+
+/* Times that a warp copies 32 chunks. */
+static uint32_t copies(const struct gguf_linear_kernel *q, const struct phase *p)
+{
+    return (TILE_ROWS * row_chunks(q->spec, p->type->type) + 31) / 32;
+}
+
+/* The row and the chunk of it that the lane copies at a time, and its place in a slot. */
+struct chunk {
+    ptx_u32 row, in_row, place;
+};
+static struct chunk find_chunk(struct gguf_linear_kernel *q, const struct phase *p, uint32_t copy)
+{
+    ptx_kernel *k = q->k;
+    const uint32_t type = p->type->type, chunks = row_chunks(q->spec, type);
+    ptx_u32 number = copy ? ptx_add_u32(k, q->at.lane, U32(32 * copy)) : q->at.lane;
+    struct chunk c;
+    c.row = gemm_divide(k, number, chunks);
+    c.in_row = gemm_remainder(k, number, chunks);
+    ptx_u32 in_row = ptx_mul_lo_u32(k, c.in_row, U32(16));
+    c.place = ptx_mad_lo_u32(k, c.row, U32(slot_pitch(q->spec, type)), in_row);
+    return c;
+}
+
+/* The tile's first unit of the warp, and where the lane's chunks are behind it. */
+static void find_tile(struct gguf_linear_kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
     const struct phase *p = s->phase;
+    const uint32_t type = p->type->type;
+    const uint64_t bytes = row_bytes(q->spec, type);
     struct place at = gguf_linear_locate(q, p, s->tile);
-    ptx_u64 rows[2];
-    gguf_linear_find_rows(q, p, &at, rows);
-    uint64_t bytes = row_bytes(q->spec, p->type->type);
-    ptx_u64 begin = ptx_mov_u64(k, at.w);
-    ptx_u64 end = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, at.n), U64(bytes), begin);
-    for (int i = 0; i < 2; i++) {
-        ptx_u64 row = ptx_mad_wide_u32(k, q->first, U32(unit_bytes(p->type->type)), rows[i]);
-        if (is_first)
-            s->rows[i] = ptx_mov_u64(k, row);
-        else
-            ptx_mov_u64_to(k, s->rows[i], row);
+    ptx_u64 feature = ptx_cvt_u64_u32(k, at.feature), n = ptx_cvt_u64_u32(k, at.n);
+    ptx_u32 first = ptx_mul_lo_u32(k, q->first, U32(unit_bytes(type)));
+    ptx_u64 ahead = ptx_mad_lo_u64(k, feature, U64(bytes), ptx_cvt_u64_u32(k, first));
+    for (unsigned i = 0; i < (is_interleaved(q->spec) ? 2u : 1u); i++) {
+        ptx_u64 begin = i ? q->params[PRODUCT_W + 1] : at.w;
+        ptx_mov_u64_to(k, s->begin[i], begin);
+        ptx_mad_lo_u64_to(k, s->end[i], n, U64(bytes), begin);
+        ptx_add_u64_to(k, s->next[i], begin, ahead);
     }
-    if (is_first) {
-        s->begin = begin;
-        s->end = end;
-        s->left = ptx_mov_u32(k, q->count);
-    } else {
-        ptx_mov_u64_to(k, s->begin, begin);
-        ptx_mov_u64_to(k, s->end, end);
-        ptx_mov_u32_to(k, s->left, q->count);
+    ptx_u32 last = ptx_sub_u32(k, ptx_sub_u32(k, at.n, at.feature), U32(1));
+    for (uint32_t i = 0; i < copies(q, p); i++) {
+        struct chunk c = find_chunk(q, p, i);
+        ptx_u32 row = c.row;
+        if (is_interleaved(q->spec))
+            row = ptx_and_b32(k, row, U32(HALF_ROWS - 1));
+        row = ptx_min_u32(k, row, last); /* rows past the last are the last */
+        ptx_u32 of_row = ptx_mul_lo_u32(k, row, U32((uint32_t)bytes));
+        ptx_mad_lo_u32_to(k, s->offsets[i], c.in_row, U32(16), of_row);
+    }
+    ptx_pred is_edge = ptx_setp_eq_u32(k, at.feature, U32(0));
+    uint32_t reach = copied_bytes(q->spec, type) / (uint32_t)bytes + 1; /* rows, from a unit on */
+    ptx_pred is_near = ptx_setp_lt_u32(k, last, U32(tile_features(q->spec) + reach));
+    is_edge = ptx_or_pred(k, is_edge, is_near);
+    ptx_selp_u32_to(k, s->edge, U32(1), U32(0), is_edge);
+    ptx_mov_u32_to(k, s->left, q->count);
+}
+
+/* Neighbours in the L2's line are wanted soon; the modifier is of PTX 7.4. */
+static uint64_t line_hint(const struct gguf_linear_kernel *q)
+{
+    const uint32_t most = q->plan->target.ptx.max_ptx;
+    return !most || most >= 74 ? PTX_L2_128B : 0;
+}
+
+/* Sixteen bytes, of which those outside of the matrix are 0. */
+static void copy_bytes(ptx_kernel *k, ptx_u64 from, ptx_u32 to, ptx_u64 begin, ptx_u64 end)
+{
+    ptx_u32 byte = ptx_mov_u32(k, U32(0));
+    ptx_for(k, byte, U32(16), U32(1)) {
+        ptx_nounroll(k);
+        ptx_u64 source = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, byte));
+        ptx_u32 value = ptx_mov_u32(k, U32(0));
+        ptx_pred inside = ptx_setp_ge_u64(k, source, begin);
+        ptx_guarded(k, ptx_setp_bool_lt_u64(k, source, end, inside))
+            ptx_ld_global_u8_to(k, value, source, 0);
+        ptx_st_shared_u8(k, ptx_add_u32(k, to, byte), 0, value);
     }
 }
 
-/* ---- copies ---- */
+/* Whether the lane has a chunk this time. */
+static ptx_pred has_chunk(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy)
+{
+    uint32_t all = TILE_ROWS * row_chunks(q->spec, s->phase->type->type);
+    return ptx_setp_lt_u32(q->k, q->at.lane, U32(all - 32 * copy));
+}
 
-static void copy_bytes(struct gguf_linear_kernel *q, const struct stream *s, ptx_u64 from,
-                       ptx_u32 to, ptx_u64 begin, ptx_u64 end)
+/* One of two values by the half of the tile that the lane's chunk is in. */
+static ptx_u64 of_half(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy,
+                       const ptx_u64 values[2])
 {
     ptx_kernel *k = q->k;
-    uint32_t chunks = row_chunks(q->spec, s->phase->type->type);
-    ptx_u32 chunk = ptx_mov_u32(k, q->at.quad);
-    ptx_for(k, chunk, U32(chunks), U32(4)) {
-        ptx_nounroll(k);
-        ptx_u32 byte = ptx_mov_u32(k, U32(0));
-        ptx_for(k, byte, U32(16), U32(1)) {
-            ptx_nounroll(k);
-            ptx_u32 offset = ptx_mad_lo_u32(k, chunk, U32(16), byte);
-            ptx_u64 source = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
-            ptx_u32 value = ptx_mov_u32(k, U32(0));
-            ptx_pred inside = ptx_setp_ge_u64(k, source, begin);
-            ptx_guarded(k, ptx_setp_bool_lt_u64(k, source, end, inside))
-                ptx_ld_global_u8_to(k, value, source, 0);
-            ptx_st_shared_u8(k, ptx_add_u32(k, to, offset), 0, value);
-        }
-    }
+    uint32_t lower = HALF_ROWS * row_chunks(q->spec, s->phase->type->type); /* chunks */
+    if (!is_interleaved(q->spec) || 32 * (copy + 1) <= lower)
+        return values[0];
+    if (32 * copy >= lower)
+        return values[1];
+    ptx_pred is_upper = ptx_setp_ge_u32(k, q->at.lane, U32(lower - 32 * copy));
+    return ptx_selp_u64(k, values[1], values[0], is_upper);
 }
 
-/* Copies of the lane's chunks of a row that begins `shift` bytes behind `from`. */
-static void copy_chunks(struct gguf_linear_kernel *q, const struct stream *s, ptx_u64 from,
-                        ptx_u32 to, ptx_u32 shift)
+/* The lane's chunk of a unit whose rows lie at multiples of 16 bytes. */
+static void copy_aligned(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 from = of_half(q, s, copy, s->next);
+    from = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, s->offsets[copy]));
+    ptx_u32 to = ptx_add_u32(k, s->fill, s->places[copy]);
+    if (TILE_ROWS * row_chunks(q->spec, s->phase->type->type) >= 32 * (copy + 1)) {
+        ptx_cp_async_cg_m(k, line_hint(q), to, 0, from, 0, 16);
+        return;
+    }
+    ptx_guarded(k, has_chunk(q, s, copy))
+        ptx_cp_async_cg_m(k, line_hint(q), to, 0, from, 0, 16);
+}
+
+/* Of other units, the chunk that has the byte as far behind the row's first. */
+static void copy_shifted(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy,
+                         bool is_edge)
 {
     ptx_kernel *k = q->k;
     const uint32_t type = s->phase->type->type, chunks = row_chunks(q->spec, type);
     const uint32_t word = row_align(q->spec, type) < 4 ? 4 : 0;
-    const uint32_t always = (unit_bytes(type) + word) / 16; /* chunks whatever the shift is */
-    ptx_u64 source = ptx_mad_wide_u32(k, q->at.quad, U32(16), from);
-    ptx_u32 place = ptx_mad_lo_u32(k, q->at.quad, U32(16), to);
-    for (uint32_t first = 0; first < chunks; first += 4) {
-        int offset = (int)(16 * first);
-        if (first + 4 <= always) {
-            ptx_cp_async_cg(k, place, offset, source, offset, 16);
-            continue;
-        }
-        ptx_u32 begins = ptx_mad_lo_u32(k, q->at.quad, U32(16), U32(16 * first));
-        ptx_u32 end = is_shifted(q, s->phase) ? ptx_add_u32(k, shift, U32(unit_bytes(type) + word))
-                                              : U32(unit_bytes(type));
-        ptx_guarded(k, ptx_setp_lt_u32(k, begins, end))
-            ptx_cp_async_cg(k, place, offset, source, offset, 16);
+    ptx_u64 exact = of_half(q, s, copy, s->next);
+    exact = ptx_add_u64(k, exact, ptx_cvt_u64_u32(k, s->offsets[copy]));
+    ptx_u64 from = ptx_and_b64(k, exact, U64(~UINT64_C(15)));
+    ptx_u32 shift = ptx_and_b32(k, ptx_cvt_u32_u64(k, exact), U32(15));
+    ptx_u32 to = ptx_add_u32(k, s->fill, s->places[copy]);
+    ptx_u32 in_row = find_chunk(q, s->phase, copy).in_row;
+    ptx_u32 begins = ptx_mul_lo_u32(k, in_row, U32(16));
+    ptx_pred wanted =
+        ptx_setp_lt_u32(k, begins, ptx_add_u32(k, shift, U32(unit_bytes(type) + word)));
+    if (TILE_ROWS * chunks < 32 * (copy + 1))
+        wanted = ptx_and_pred(k, wanted, has_chunk(q, s, copy));
+    if (!is_edge) {
+        ptx_guarded(k, wanted)
+            ptx_cp_async_cg_m(k, line_hint(q), to, 0, from, 0, 16);
+        return;
+    }
+    ptx_u64 begin = of_half(q, s, copy, s->begin), end = of_half(q, s, copy, s->end);
+    ptx_pred inside = ptx_setp_ge_u64(k, from, begin);
+    inside = ptx_setp_bool_le_u64(k, ptx_add_u64(k, from, U64(16)), end, inside);
+    ptx_if(k, wanted) {
+        ptx_if_else(k, inside)
+            ptx_cp_async_cg(k, to, 0, from, 0, 16);
+        else
+            copy_bytes(k, from, to, begin, end);
     }
 }
 
-static void copy_row(struct gguf_linear_kernel *q, struct stream *s, int i)
+static void copy_unit(struct gguf_linear_kernel *q, const struct stream *s)
 {
     ptx_kernel *k = q->k;
-    const uint32_t type = s->phase->type->type, pitch = slot_pitch(q->spec, type);
-    ptx_u32 to = ptx_mad_lo_u32(k, q->at.group, U32(pitch), s->fill), shift = U32(0);
-    if (i)
-        to = ptx_add_u32(k, to, U32(HALF_ROWS * pitch));
-    ptx_u64 from = s->rows[i];
     if (!is_shifted(q, s->phase)) { /* then K is whole units, too */
-        copy_chunks(q, s, from, to, shift);
+        for (uint32_t i = 0; i < copies(q, s->phase); i++)
+            copy_aligned(q, s, i);
         return;
     }
-    from = ptx_and_b64(k, s->rows[i], U64(~UINT64_C(15)));
-    shift = ptx_cvt_u32_u64(k, ptx_and_b64(k, s->rows[i], U64(15)));
-    ptx_u64 begin = s->begin, end = s->end;
-    if (is_interleaved(q->spec) && i) {
-        uint64_t bytes = row_bytes(q->spec, type) * q->spec->n[1];
-        begin = q->params[PRODUCT_W + 1];
-        end = ptx_add_u64(k, begin, U64(bytes));
-    }
-    ptx_u64 stop = ptx_add_u64(k, from, U64(16 * row_chunks(q->spec, type)));
-    ptx_pred inside = ptx_setp_ge_u64(k, from, begin);
-    inside = ptx_setp_bool_le_u64(k, stop, end, inside);
-    ptx_if_else(k, inside)
-        copy_chunks(q, s, from, to, shift);
+    ptx_if_else(k, ptx_setp_eq_u32(k, s->edge, U32(0)))
+        for (uint32_t i = 0; i < copies(q, s->phase); i++)
+            copy_shifted(q, s, i, false);
     else
-        copy_bytes(q, s, from, to, begin, end);
+        for (uint32_t i = 0; i < copies(q, s->phase); i++)
+            copy_shifted(q, s, i, true);
 }
 
 void gguf_linear_issue(struct gguf_linear_kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = unit_bytes(s->phase->type->type);
+    uint32_t bytes = q->v->wk * unit_bytes(s->phase->type->type);
     ptx_pred has_units = ptx_setp_ne_u32(k, q->count, U32(0));
     ptx_if(k, ptx_setp_bool_lt_u32(k, s->tile, U32(phase_tiles(q->spec, s->phase)), has_units)) {
-        for (int i = 0; i < 2; i++) {
-            copy_row(q, s, i);
-            ptx_add_u64_to(k, s->rows[i], s->rows[i], U64(bytes));
-        }
+        copy_unit(q, s);
+        for (unsigned i = 0; i < (is_interleaved(q->spec) ? 2u : 1u); i++)
+            ptx_add_u64_to(k, s->next[i], s->next[i], U64(bytes));
         ptx_sub_u32_to(k, s->left, s->left, U32(1));
         gguf_linear_next_slot(q, s->fill);
         ptx_if(k, ptx_setp_eq_u32(k, s->left, U32(0))) {
             ptx_add_u32_to(k, s->tile, s->tile, U32(tile_step(q)));
-            find_tile(q, s, false);
+            find_tile(q, s);
         }
     }
     ptx_cp_async_commit_group(k);
@@ -215,7 +279,18 @@ struct stream gguf_linear_start_stream(struct gguf_linear_kernel *q, const struc
     struct stream s = {.phase = p};
     s.tile = ptx_mov_u32(k, gguf_linear_first_tile(q, p));
     s.fill = ptx_mov_u32(k, q->ring);
-    find_tile(q, &s, true);
+    s.left = ptx_mov_u32(k, U32(0));
+    s.edge = ptx_mov_u32(k, U32(0));
+    for (int i = 0; i < 2; i++) {
+        s.next[i] = ptx_mov_u64(k, U64(0));
+        s.begin[i] = ptx_mov_u64(k, U64(0));
+        s.end[i] = ptx_mov_u64(k, U64(0));
+    }
+    for (uint32_t i = 0; i < copies(q, p); i++) {
+        s.offsets[i] = ptx_mov_u32(k, U32(0));
+        s.places[i] = find_chunk(q, p, i).place;
+    }
+    find_tile(q, &s);
     ptx_u32 filled = ptx_mov_u32(k, U32(0));
     ptx_for(k, filled, U32(q->v->stages - 1), U32(1)) {
         ptx_nounroll(k);
