@@ -186,7 +186,7 @@ static void run_form(struct run *r, size_t form, ptxgen_module *const *modules)
                 keep_form(r, form, &plan);
             continue;
         }
-        snprintf(r->outcomes[form].why, sizeof r->outcomes[form].why, "%s: %.200s", d->name,
+        snprintf(r->outcomes[form].why, sizeof r->outcomes[form].why, "%s: %.190s", d->name,
                  err.message);
         if (d->emulated)
             ptxgen_emulator_clear_fault(d->context);
