@@ -149,6 +149,19 @@ ROW(ptxgen_kernel_occupancy, NO | ZEROS, INVALID_ARGUMENT,
 ROW(ptxgen_kernel_occupancy, ONES, INVALID_ARGUMENT,
     "ptxgen_kernel_occupancy: kernel or blocks_per_sm is NULL, or -1 threads are not a CTA")
 ROW(ptxgen_launch, ANY, INVALID_ARGUMENT, "ptxgen_launch: kernel or shape is NULL")
+ROW(ptxgen_linear_from_floats, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
+ROW(ptxgen_linear_from_floats, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer: dispatcher and options must be given")
+ROW(ptxgen_linear_from_gguf, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
+ROW(ptxgen_linear_from_gguf, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer: dispatcher and options must be given")
+ROW(ptxgen_linear_from_w4, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
+ROW(ptxgen_linear_from_w4, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer: dispatcher and options must be given")
+ROW(ptxgen_linear_from_w8a8, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
+ROW(ptxgen_linear_from_w8a8, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer: dispatcher and options must be given")
+ROW(ptxgen_linear_run, ANY, INVALID_ARGUMENT, "a layer's run: linear and args must be given")
 ROW(ptxgen_marlin_check_packed, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
 ROW(ptxgen_marlin_check_packed, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_check_packed, ONES, UNSUPPORTED,

@@ -16,6 +16,7 @@
 #include <ptxgen/gguf.h>
 #include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_types.h>
+#include <ptxgen/linear.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/pack.h>
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * A linear layer in one object: weights packed, uploaded and kept with their kernel and workspace.
+ *
+ *     y[m,n] = f(Σ_k x[m,k]·w[n,k] + bias[n])      x [M, K] and y [M, N] on the device
+ *
+ * What an application writes for each layer otherwise (choose a spec from the weights, dispatch,
+ * pack on the host, allocate, upload, ask for the workspace, fill in arguments) is one call here,
+ * and another frees it all. The parts stay public: for residuals, norms, products that share
+ * activations, or memory of your own use the family itself.
+ *
+ *     const ptxgen_linear_options options = {.type = PTXGEN_F16, .max_m = 64};
+ *     ptxgen_w4_checkpoint layer = {
+ *         .format = PTXGEN_W4_GPTQ_V1, .weights = qweight, .scales = scales, .zeros = qzeros};
+ *     ptxgen_linear *linear;
+ *     if (ptxgen_linear_from_w4(dispatcher, &layer, NULL, &options, &linear, &err) != PTXGEN_OK)
+ *         return report(&err);
+ *     const ptxgen_linear_args args = {.m = m, .x = x, .y = y};
+ *     ptxgen_linear_run(linear, &args, stream, &err);         // as often as you like
+ *     ptxgen_linear_destroy(linear);
+ *
+ * Lifetime. Weights on the host are copied, and may go when the function returns. A layer holds a
+ * reference of its dispatcher, so destroy it before the dispatcher, and after the last run has
+ * ended on the device: destroying frees the memory.
+ *
+ * Threads. A layer has one workspace: runs of it that may be in flight at the same time, on two
+ * streams, need a layer each. Making and destroying layers belongs to one thread at a time for
+ * each layer; different layers are independent.
+ *
+ * Errors: a status and a sentence; *linear is NULL after a failure. Making a layer allocates,
+ * compiles and waits; running it does neither, and may be captured into a graph.
+ */
+#ifndef PTXGEN_LINEAR_H
+#define PTXGEN_LINEAR_H
+
+#include <ptxgen/dispatch.h>
+#include <ptxgen/gguf_types.h>
+#include <ptxgen/marlin_formats.h>
+#include <ptxgen/types.h>
+#include <ptxgen/w8a8.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ptxgen_linear ptxgen_linear;
+
+/** Zero it, then fill it. */
+typedef struct ptxgen_linear_options {
+    uint64_t max_m;     /**< the most tokens of a run, 1 to 65,536: the workspace is for these */
+    uint8_t type;       /**< of x and y: PTXGEN_F16, _BF16 or _F32, as far as the family has it */
+    uint8_t activation; /**< ptxgen_activation, as far as the family has it */
+    uint8_t reserved[6];
+    const float *bias; /**< [n], on the host, rounded to what the family takes; NULL: none */
+} ptxgen_linear_options;
+
+/**
+ * A layer with 4-bit weights, by `marlin`: any format of ptxgen/marlin_formats.h. With `up`, which
+ * may be NULL, y = silu(gate) · up, `weights` being gate; there is then no bias and no activation.
+ * Errors: those of ptxgen_w4_describe, the family's plan and its packing.
+ */
+PTXGEN_API ptxgen_status ptxgen_linear_from_w4(ptxgen_dispatcher *dispatcher,
+                                               const ptxgen_w4_checkpoint *weights,
+                                               const ptxgen_w4_checkpoint *up,
+                                               const ptxgen_linear_options *options,
+                                               ptxgen_linear **linear, ptxgen_error *err);
+/**
+ * A layer in 8 bits, by `w8a8`: float weights are quantised here, s8 or e4m3 as `codes` says, and
+ * x in each run.
+ */
+PTXGEN_API ptxgen_status ptxgen_linear_from_w8a8(ptxgen_dispatcher *dispatcher,
+                                                 const ptxgen_w8a8_weights *weights,
+                                                 const ptxgen_linear_options *options,
+                                                 ptxgen_linear **linear, ptxgen_error *err);
+/** A layer of n rows of k weights in a GGUF type, by `gguf_linear`, of `bytes` bytes in all. */
+PTXGEN_API ptxgen_status ptxgen_linear_from_gguf(ptxgen_dispatcher *dispatcher, uint32_t type,
+                                                 const void *rows, size_t bytes, uint32_t n,
+                                                 uint32_t k, const ptxgen_linear_options *options,
+                                                 ptxgen_linear **linear, ptxgen_error *err);
+/** A layer of weights w [n, k] of the options' type, by `dense`. */
+PTXGEN_API ptxgen_status ptxgen_linear_from_floats(ptxgen_dispatcher *dispatcher, const void *w,
+                                                   uint32_t n, uint32_t k,
+                                                   const ptxgen_linear_options *options,
+                                                   ptxgen_linear **linear, ptxgen_error *err);
+/** Frees the layer's memory and its reference. NULL does nothing. */
+PTXGEN_API void ptxgen_linear_destroy(ptxgen_linear *linear);
+
+/** Input and output features, and bytes on the device, workspace included; 0 for NULL. */
+PTXGEN_API uint32_t ptxgen_linear_k(const ptxgen_linear *linear);
+PTXGEN_API uint32_t ptxgen_linear_n(const ptxgen_linear *linear);
+PTXGEN_API uint64_t ptxgen_linear_bytes(const ptxgen_linear *linear);
+/** The family that computes it, as "marlin". */
+PTXGEN_API const char *ptxgen_linear_family(const ptxgen_linear *linear);
+
+/** One run; zero it, then fill it. The family's rules for addresses and overlaps hold. */
+typedef struct ptxgen_linear_args {
+    uint64_t m;                  /**< tokens: 0 runs nothing, at most the options' max_m */
+    uint64_t x, y;               /**< device addresses of [m, k] and [m, n] */
+    uint64_t x_stride, y_stride; /**< elements from row to row; 0: the row itself */
+    uint64_t x_bytes, y_bytes;   /**< of the buffers at x and y; 0: unchecked */
+} ptxgen_linear_args;
+
+/** Enqueues the layer on a stream of the dispatcher's context, which is current. */
+PTXGEN_API ptxgen_status ptxgen_linear_run(const ptxgen_linear *linear,
+                                           const ptxgen_linear_args *args, ptxgen_cu_stream stream,
+                                           ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
