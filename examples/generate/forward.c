@@ -12,8 +12,8 @@
  * The products that read it write the sum to the other of two buffers, since some of their CTAs may
  * still read when others write.
  *
- * A prompt goes through in pieces: of up to 512 tokens by wide.h, or of up to 8 by the kernels of a
- * step, but that a launch of its own rotates.
+ * A prompt goes through in pieces of up to 512 tokens, of which a launch of its own rotates q and
+ * k.
  */
 #include "forward.h"
 
@@ -21,7 +21,6 @@
 #include "greedy.h"
 #include "prefill.h"
 #include "rope.h"
-#include "wide.h"
 
 #include <ptxgen/gguf_linear.h>
 #include <ptxgen/gguf_rows.h>
@@ -29,8 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NARROW_TOKENS = PTXGEN_GGUF_LINEAR_MAX_M }; /* of a piece, for products that read codes */
-enum { FEWEST_WIDE_TOKENS = 24, WIDE_TOKENS = 512 };
+enum { FEWEST_TOKENS = PTXGEN_GGUF_LINEAR_MAX_M, MOST_TOKENS = 512 }; /* of a pass */
 
 struct product {
     ptxgen_gguf_linear_spec spec;
@@ -52,15 +50,14 @@ struct forward {
     struct forward_options options;
     ptxgen_target target;
     ptxgen_gguf_rows *embedding;
-    ptxgen_loaded *rope, *wide_rope, *greedy; /* rope of f32, and of what wide products give */
+    ptxgen_loaded *rope, *greedy;
     /* Attention of global layers, and of local ones: in a step, in a short piece of a prompt, and
-     * in a wide one. */
-    ptxgen_loaded *attention[2], *short_prompt[2], *wide_attention[2];
+     * in a longer one. */
+    ptxgen_loaded *attention[2], *short_prompt[2], *prefill[2];
     struct attention_spec attention_spec; /* but for the window */
     struct product (*layers)[PRODUCTS];
-    struct product output, wide_output; /* the second finds the stream up to date */
-    struct wide *wide;                  /* NULL: no prompt is long enough */
-    uint32_t most_tokens;
+    struct product output;
+    uint32_t most_tokens; /* of a pass */
     struct tokens prompt, step;
     uint64_t stream[2], current;         /* [tokens, hidden]; which holds the latest sum */
     uint64_t q, k, v, rotated, attended; /* [tokens, heads · D] and so on */
@@ -82,17 +79,6 @@ static uint8_t stream_type(const struct forward *f)
     return f->options.type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F32;
 }
 
-/* Wide products have one type for all; of 16 bits, f16 rounds operands and weights the least. */
-static uint8_t wide_type(const struct forward *f)
-{
-    return f->options.type == PTXGEN_F32 ? PTXGEN_F32 : PTXGEN_F16;
-}
-
-static bool has_wide(const struct forward *f)
-{
-    return f->most_tokens >= FEWEST_WIDE_TOKENS;
-}
-
 /* ---- products ---- */
 
 struct part {
@@ -100,9 +86,13 @@ struct part {
     uint64_t y;
 };
 
-static void add_parts(struct product *p, const struct part *parts, int count)
+/* Tensor cores multiply in f32, or else in f16, which of 16-bit types rounds the least. */
+static void add_parts(const struct forward *f, struct product *p, const struct part *parts,
+                      int count)
 {
     p->spec.k = parts[0].matrix->k;
+    p->spec.max_m = f->most_tokens > FEWEST_TOKENS ? MOST_TOKENS : FEWEST_TOKENS;
+    p->spec.compute = f->options.type == PTXGEN_F32 ? 0 : PTXGEN_F16;
     for (int i = 0; i < count; i++) {
         p->spec.n[i] = parts[i].matrix->n;
         p->spec.w_type[i] = parts[i].matrix->type;
@@ -114,15 +104,13 @@ static void add_parts(struct product *p, const struct part *parts, int count)
 
 /*
  * A product of the normalised stream. Before that the stream takes in what the last product gave,
- * through the norm `post` where the architecture has one; the first product of all, and the last
- * one of a wide pass, have nothing to take in.
+ * through the norm `post` where the architecture has one; the first product of all finds nothing.
  */
 static void plan_normed(struct forward *f, const struct part *parts, int count, uint64_t norm,
                         uint64_t post, uint8_t y_type, struct product *p)
 {
-    const bool is_first = p == &f->layers[0][QKV] || p == &f->wide_output;
-    const bool is_last = p == &f->output;
-    add_parts(p, parts, count);
+    const bool is_first = p == &f->layers[0][QKV], is_last = p == &f->output;
+    add_parts(f, p, parts, count);
     p->spec.x_type = stream_type(f);
     p->spec.y_type = y_type;
     p->spec.norm = PTXGEN_GGUF_LINEAR_RMSNORM;
@@ -146,7 +134,7 @@ static void plan_plain(struct forward *f, const struct matrix *matrix, uint64_t 
                        struct product *p)
 {
     const struct part part = {matrix, f->product};
-    add_parts(p, &part, 1);
+    add_parts(f, p, &part, 1);
     p->spec.x_type = f->options.type;
     p->spec.y_type = stream_type(f);
     p->args.x = x;
@@ -170,16 +158,13 @@ static void plan_layer(struct forward *f, uint32_t l)
 
 static uint32_t product_count(const struct forward *f)
 {
-    return f->model->layers * PRODUCTS + (has_wide(f) ? 2 : 1);
+    return f->model->layers * PRODUCTS + 1;
 }
 
-/* All products of the layers, and the last ones. */
+/* All products of the layers, and the last one. */
 static struct product *product_at(struct forward *f, uint32_t i)
 {
-    const uint32_t in_layers = f->model->layers * PRODUCTS;
-    if (i < in_layers)
-        return &f->layers[i / PRODUCTS][i % PRODUCTS];
-    return i == in_layers ? &f->output : &f->wide_output;
+    return i + 1 < product_count(f) ? &f->layers[i / PRODUCTS][i % PRODUCTS] : &f->output;
 }
 
 /* Compiles what is not in the disk cache, on all processors; a failure is met again below. */
@@ -210,7 +195,7 @@ static ptxgen_status load_products(struct forward *f, ptxgen_error *err)
     const struct part output = {&m->output, f->logits};
     plan_normed(f, &output, 1, m->output_norm, m->layer[m->layers - 1].post_ffw_norm, PTXGEN_F32,
                 &f->output);
-    plan_normed(f, &output, 1, m->output_norm, 0, PTXGEN_F32, &f->wide_output);
+    f->output.spec.max_m = FEWEST_TOKENS;
     ptxgen_status status = warm_products(f, err);
     for (uint32_t i = 0; i < product_count(f) && !status; i++) {
         struct product *p = product_at(f, i);
@@ -237,12 +222,8 @@ static ptxgen_status load_attention(struct forward *f, int local, ptxgen_error *
     spec.cache_type = f->options.cache_type;
     ptxgen_status status =
         ptxgen_dispatch(dispatcher, attention_family(), &spec, &f->short_prompt[local], err);
-    spec.type = wide_type(f);
-    if (!status && has_wide(f))
-        status = ptxgen_dispatch(
-            dispatcher, spec.cache_type == PTXGEN_F32 ? attention_family() : prefill_family(),
-            &spec, &f->wide_attention[local], err);
-    spec.type = f->options.type;
+    if (!status && f->most_tokens > FEWEST_TOKENS && spec.cache_type != PTXGEN_F32)
+        status = ptxgen_dispatch(dispatcher, prefill_family(), &spec, &f->prefill[local], err);
     spec.rotates = 1;
     spec.has_norm = m->is_gemma;
     spec.interleaved = !m->is_gemma;
@@ -278,23 +259,11 @@ static ptxgen_status load_kernels(struct forward *f, ptxgen_error *err)
     ptxgen_status status = ptxgen_gguf_rows_dispatch(dispatcher, &rows, &f->embedding, err);
     if (!status)
         status = ptxgen_dispatch(dispatcher, rope_family(), &rope, &f->rope, err);
-    rope.type = wide_type(f);
-    if (!status && has_wide(f))
-        status = ptxgen_dispatch(dispatcher, rope_family(), &rope, &f->wide_rope, err);
     if (!status)
         status = ptxgen_dispatch(dispatcher, greedy_family(), &greedy, &f->greedy, err);
     for (int local = 0; local < 2 && !status; local++)
         status = load_attention(f, local, err);
     return status ? status : load_products(f, err);
-}
-
-static ptxgen_status load_wide(struct forward *f, ptxgen_error *err)
-{
-    struct wide_options options = {.type = wide_type(f), .stream_type = stream_type(f)};
-    options.most_tokens = f->most_tokens;
-    options.arrays = (struct wide_arrays){
-        .stream = f->stream[0], .q = f->q, .k = f->k, .v = f->v, .attended = f->attended};
-    return has_wide(f) ? wide_create(f->device, f->model, &options, &f->wide, err) : PTXGEN_OK;
 }
 
 /* ---- memory ---- */
@@ -348,7 +317,7 @@ static ptxgen_status allocate(struct forward *f, ptxgen_error *err)
                   : device_upload(f->device, f->step.slots, f->places, 4 * f->options.batch, err);
 }
 
-/* The most that the products of up to NARROW_TOKENS need at once. */
+/* The most that a product needs at once. */
 static ptxgen_status find_workspace(struct forward *f, ptxgen_error *err)
 {
     const ptxgen_gguf_linear *known[PRODUCTS] = {NULL};
@@ -359,7 +328,7 @@ static ptxgen_status find_workspace(struct forward *f, ptxgen_error *err)
         if (known[i % PRODUCTS] == p->kernel)
             continue;
         known[i % PRODUCTS] = p->kernel;
-        for (args.m = 1; args.m <= NARROW_TOKENS && !status; args.m++) {
+        for (args.m = 1; args.m <= p->spec.max_m && args.m <= f->most_tokens && !status; args.m++) {
             uint64_t bytes = 0;
             status = ptxgen_gguf_linear_workspace_bytes(p->kernel, &args, &bytes, err);
             if (bytes > f->workspace_bytes)
@@ -400,15 +369,12 @@ ptxgen_status forward_create(const struct device *device, const struct model *mo
     f->model = model;
     f->options = *options;
     f->target = *ptxgen_dispatcher_target(device->dispatcher);
-    f->most_tokens = NARROW_TOKENS;
-    if (options->longest_prompt >= FEWEST_WIDE_TOKENS)
-        f->most_tokens =
-            options->longest_prompt < WIDE_TOKENS ? options->longest_prompt : WIDE_TOKENS;
+    f->most_tokens = options->longest_prompt < FEWEST_TOKENS ? FEWEST_TOKENS
+                     : options->longest_prompt < MOST_TOKENS ? options->longest_prompt
+                                                             : MOST_TOKENS;
     ptxgen_status status = allocate(f, err);
     if (!status)
         status = load_kernels(f, err);
-    if (!status)
-        status = load_wide(f, err);
     if (!status)
         status = allocate_workspaces(f, err);
     if (!status)
@@ -429,16 +395,9 @@ void forward_destroy(struct forward *f)
     for (uint32_t i = 0; f->layers && i < product_count(f); i++)
         ptxgen_gguf_linear_destroy(product_at(f, i)->kernel);
     ptxgen_gguf_rows_destroy(f->embedding);
-    wide_destroy(f->wide);
-    ptxgen_loaded *own[] = {f->rope,
-                            f->wide_rope,
-                            f->greedy,
-                            f->attention[0],
-                            f->attention[1],
-                            f->short_prompt[0],
-                            f->short_prompt[1],
-                            f->wide_attention[0],
-                            f->wide_attention[1]};
+    ptxgen_loaded *own[] = {f->rope,         f->greedy,          f->attention[0],
+                            f->attention[1], f->short_prompt[0], f->short_prompt[1],
+                            f->prefill[0],   f->prefill[1]};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         ptxgen_release(own[i]);
     free(f->layers);
@@ -465,7 +424,7 @@ static ptxgen_status launch_product(struct forward *f, struct product *p, uint64
 static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struct tokens *t,
                                       uint64_t m, ptxgen_error *err)
 {
-    const bool is_wide = m > NARROW_TOKENS;
+    enum { FEWEST_PREFILLED = 16 };
     const int local = f->model->layer[l].is_local;
     const struct layer *layer = &f->model->layer[l];
     const struct rope_args rope = {.m = m,
@@ -502,14 +461,12 @@ static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struc
     if (t == &f->step)
         return attention_launch(f->attention[local], &attention, stream, err);
     attention.q = f->rotated;
-    ptxgen_status status = rope_launch(is_wide ? f->wide_rope : f->rope, &rope, stream, err);
+    ptxgen_status status = rope_launch(f->rope, &rope, stream, err);
     if (status)
         return status;
-    if (!is_wide)
-        return attention_launch(f->short_prompt[local], &attention, stream, err);
-    return f->options.cache_type == PTXGEN_F32
-               ? attention_launch(f->wide_attention[local], &attention, stream, err)
-               : prefill_launch(f->wide_attention[local], &attention, stream, err);
+    return m >= FEWEST_PREFILLED && f->prefill[local]
+               ? prefill_launch(f->prefill[local], &attention, stream, err)
+               : attention_launch(f->short_prompt[local], &attention, stream, err);
 }
 
 static ptxgen_status launch_layer(struct forward *f, uint32_t l, const struct tokens *t, uint64_t m,
@@ -548,25 +505,11 @@ static ptxgen_status launch_layers(struct forward *f, const struct tokens *t, ui
     return status;
 }
 
-static ptxgen_status launch_wide_layers(struct forward *f, const struct tokens *t, uint64_t m,
-                                        ptxgen_error *err)
-{
-    ptxgen_status status = launch_embedding(f, t, m, err);
-    for (uint32_t l = 0; l < f->model->layers && !status; l++) {
-        status = wide_before(f->wide, l, m, err);
-        if (!status)
-            status = launch_attention(f, l, t, m, err);
-        if (!status)
-            status = wide_after(f->wide, l, m, err);
-    }
-    return status ? status : wide_end(f->wide, m, err);
-}
-
 /* The logits of `count` tokens from `first` on, at row `row` of the logits. */
-static ptxgen_status launch_output(struct forward *f, const struct product *output, uint32_t first,
-                                   uint32_t count, uint32_t row, ptxgen_error *err)
+static ptxgen_status launch_output(struct forward *f, uint32_t first, uint32_t count, uint32_t row,
+                                   ptxgen_error *err)
 {
-    struct product last = *output;
+    struct product last = f->output;
     const uint64_t offset = (uint64_t)first * f->model->hidden * size_of(stream_type(f));
     last.args.x += offset;
     last.args.residual += offset;
@@ -607,21 +550,17 @@ ptxgen_status forward_prompt(struct forward *f, uint32_t slot, const int32_t *id
         status = device_upload(f->device, f->prompt.positions, positions, 4 * count, err);
     if (!status)
         status = device_upload(f->device, f->prompt.slots, slots, 4 * count, err);
-    const struct product *output = &f->output;
     uint32_t done = 0, m = 0;
     for (; done < count && !status; done += m) {
         const struct tokens t = {f->prompt.ids + 4 * done, f->prompt.positions + 4 * done,
                                  f->prompt.slots + 4 * done};
-        const bool is_wide = f->wide && count - done >= FEWEST_WIDE_TOKENS;
-        const uint32_t most = is_wide ? f->most_tokens : NARROW_TOKENS;
-        m = count - done < most ? count - done : most;
-        output = is_wide ? &f->wide_output : &f->output;
-        status = is_wide ? launch_wide_layers(f, &t, m, err) : launch_layers(f, &t, m, err);
+        m = count - done < f->most_tokens ? count - done : f->most_tokens;
+        status = launch_layers(f, &t, m, err);
         if (f->options.progress)
             f->options.progress(f->options.user, done + m, count);
     }
     if (!status)
-        status = launch_output(f, output, m - 1, 1, slot, err);
+        status = launch_output(f, m - 1, 1, slot, err);
     f->positions[slot] = (int32_t)count - 1;
     return status ? status
                   : device_upload(f->device, f->step.positions + 4 * slot, &f->positions[slot], 4,
@@ -637,7 +576,7 @@ static ptxgen_status launch_step(struct forward *f, bool chooses, ptxgen_error *
 {
     ptxgen_status status = launch_layers(f, &f->step, f->options.batch, err);
     if (!status)
-        status = launch_output(f, &f->output, 0, f->options.batch, 0, err);
+        status = launch_output(f, 0, f->options.batch, 0, err);
     return status || !chooses ? status : launch_greedy(f, err);
 }
 

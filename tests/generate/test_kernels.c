@@ -3,9 +3,7 @@
 #include "bed.h"
 
 #include "examples/generate/attention.h"
-#include "examples/generate/gate.h"
 #include "examples/generate/greedy.h"
-#include "examples/generate/norm.h"
 #include "examples/generate/prefill.h"
 #include "examples/generate/rope.h"
 
@@ -574,140 +572,6 @@ static void prefill_is_the_formula(void **state)
     }
 }
 
-/* ---- norm and gate ---- */
-
-static const struct norm_spec norm_cases[] = {
-    {.k = 96, .epsilon = 1e-6f, .mode = NORM_AFTER},
-    {.k = 640, .epsilon = 0.5f, .mode = NORM_BEFORE, .stream_type = PTXGEN_F32, .type = PTXGEN_F16},
-    {.k = 512,
-     .epsilon = 1e-5f,
-     .mode = NORM_ALONE,
-     .stream_type = PTXGEN_BF16,
-     .type = PTXGEN_BF16},
-    {.k = 257,
-     .epsilon = 1e-5f,
-     .mode = NORM_AFTER,
-     .stream_type = PTXGEN_BF16,
-     .type = PTXGEN_F16},
-};
-
-static double norm_factor(const double *row, const struct norm_spec *s)
-{
-    double squares = 0;
-    for (uint32_t i = 0; i < s->k; i++)
-        squares += row[i] * row[i];
-    return 1 / sqrt(squares / s->k + (double)s->epsilon);
-}
-
-/* Row `row` as the stream then has it, and the output, from the arrays before the launch. */
-static void norm_reference(const struct norm_spec *s, const struct array *x,
-                           const struct array *stream, const struct array *gain,
-                           const struct array *post, uint32_t row, double *sum, double *y)
-{
-    double more[640];
-    for (uint32_t i = 0; i < s->k; i++) {
-        more[i] = array_at(x, (size_t)row * s->k + i);
-        sum[i] = array_at(stream, (size_t)row * s->k + i);
-    }
-    double factor = s->mode == NORM_AFTER ? norm_factor(more, s) : 1;
-    for (uint32_t i = 0; i < s->k && s->mode != NORM_ALONE; i++) {
-        sum[i] += more[i] * factor * (s->mode == NORM_AFTER ? array_at(post, i) : 1);
-        double rounded[1];
-        ptxgen_element_store((ptxgen_element)s->stream_type, rounded, 0, sum[i]);
-        sum[i] = ptxgen_element_load((ptxgen_element)s->stream_type, rounded, 0);
-    }
-    factor = norm_factor(sum, s);
-    for (uint32_t i = 0; i < s->k; i++)
-        y[i] = sum[i] * factor * array_at(gain, i);
-}
-
-static void normalises(struct bed *bed, const struct norm_spec *s)
-{
-    enum { ROWS = 3 };
-    struct random r = {s->k};
-    struct array x = array_random(bed, &r, s->type, ROWS * s->k, 1);
-    struct array stream = array_random(bed, &r, s->stream_type, ROWS * s->k, 2);
-    struct array gain = array_random(bed, &r, PTXGEN_F32, s->k, 1);
-    struct array post = array_random(bed, &r, PTXGEN_F32, s->k, 1);
-    struct array y = array_unwritten(bed, s->type, ROWS * s->k);
-    const struct norm_args args = {.m = ROWS,
-                                   .x = x.device,
-                                   .stream = stream.device,
-                                   .y = y.device,
-                                   .gain = gain.device,
-                                   .post_gain = post.device};
-    double sum[ROWS][640], right[ROWS][640];
-    for (uint32_t row = 0; row < ROWS; row++)
-        norm_reference(s, &x, &stream, &gain, &post, row, sum[row], right[row]);
-    ptxgen_error err;
-    assert_ok(norm_launch(bed_load(bed, norm_family(), s), &args, NULL, &err), &err);
-    bed_synchronise(bed);
-    array_fetch(bed, &y, 0, y.count);
-    array_fetch(bed, &stream, 0, stream.count);
-    /* A sum near the middle of two numbers may be rounded to the other. */
-    double ulp = 2 * rounding_of(s->stream_type);
-    for (uint32_t row = 0; row < ROWS; row++)
-        for (uint32_t i = 0; i < s->k; i++) {
-            size_t at = (size_t)row * s->k + i;
-            assert_near(array_at(&stream, at), sum[row][i], 1e-6 + fabs(sum[row][i]) * ulp, "sum",
-                        at);
-            assert_near(array_at(&y, at), right[row][i],
-                        1e-6 + fabs(right[row][i]) * (ulp + rounding_of(s->type)), "y", at);
-        }
-    struct array *arrays[] = {&x, &stream, &gain, &post, &y};
-    for (int i = 0; i < 5; i++)
-        array_free(arrays[i]);
-}
-
-static void norm_is_the_formula(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof norm_cases / sizeof *norm_cases; i++) {
-        struct bed bed;
-        bed_open(&bed, devices[i % 2]);
-        normalises(&bed, &norm_cases[i]);
-        bed_close(&bed);
-    }
-}
-
-static void gates(struct bed *bed, const struct gate_spec *s)
-{
-    enum { COUNT = 3 * 1000 };
-    struct random r = {3};
-    struct array gate = array_random(bed, &r, s->type, COUNT, 3);
-    struct array up = array_random(bed, &r, s->type, COUNT, 1);
-    const struct gate_args args = {
-        .count = COUNT, .gate = gate.device, .up = up.device, .y = gate.device};
-    double right[COUNT];
-    for (int i = 0; i < COUNT; i++) {
-        double v = array_at(&gate, (size_t)i), cube = v + 0.044715 * v * v * v;
-        right[i] =
-            s->is_gelu ? v / 2 * (1 + tanh(sqrt(2 / 3.141592653589793) * cube)) : v / (1 + exp(-v));
-        right[i] *= array_at(&up, (size_t)i);
-    }
-    ptxgen_error err;
-    assert_ok(gate_launch(bed_load(bed, gate_family(), s), &args, NULL, &err), &err);
-    bed_synchronise(bed);
-    array_fetch(bed, &gate, 0, COUNT);
-    for (int i = 0; i < COUNT; i++)
-        assert_near(array_at(&gate, (size_t)i), right[i],
-                    4e-6 + fabs(right[i]) * rounding_of(s->type), "y", (size_t)i);
-    array_free(&gate);
-    array_free(&up);
-}
-
-static void gate_is_the_formula(void **state)
-{
-    (void)state;
-    for (uint8_t type = 0; type < 3; type++) {
-        const struct gate_spec spec = {.type = type, .is_gelu = type != PTXGEN_F16};
-        struct bed bed;
-        bed_open(&bed, devices[type % 2]);
-        gates(&bed, &spec);
-        bed_close(&bed);
-    }
-}
-
 /* ---- greedy ---- */
 
 enum { SEQUENCES = 3 };
@@ -765,7 +629,6 @@ static void other_sizes_are_refused(void **state)
     const struct attention_spec wide = {
         .heads = 1, .kv_heads = 1, .head_size = 64, .cache_type = PTXGEN_F32};
     const struct greedy_spec few = {3};
-    const struct norm_spec long_rows = {.k = 16385};
     ptxgen_loaded *loaded;
     ptxgen_error err;
     assert_refusal(ptxgen_dispatch(bed.dispatcher, greedy_family(), &few, &loaded, &err), &err,
@@ -780,9 +643,6 @@ static void other_sizes_are_refused(void **state)
     assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &uneven, &loaded, &err),
                    &err, PTXGEN_ERROR_UNSUPPORTED,
                    "attention: 3 heads cannot share 2 kv heads evenly");
-    assert_refusal(ptxgen_dispatch(bed.dispatcher, norm_family(), &long_rows, &loaded, &err), &err,
-                   PTXGEN_ERROR_UNSUPPORTED,
-                   "norm: rows of 16385 elements; 1 to 16384 are supported");
     assert_refusal(ptxgen_dispatch(bed.dispatcher, prefill_family(), &wide, &loaded, &err), &err,
                    PTXGEN_ERROR_UNSUPPORTED,
                    "prefill: the cache is f32; f16 and bf16 are supported");
@@ -796,8 +656,6 @@ int main(void)
         cmocka_unit_test(attention_is_the_formula),
         cmocka_unit_test(attention_that_rotates_is_rope_and_attention),
         cmocka_unit_test(prefill_is_the_formula),
-        cmocka_unit_test(norm_is_the_formula),
-        cmocka_unit_test(gate_is_the_formula),
         cmocka_unit_test(greedy_takes_the_first_largest),
         cmocka_unit_test(other_sizes_are_refused),
     };

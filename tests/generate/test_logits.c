@@ -32,21 +32,21 @@ static void close_bench(struct bench *b)
     golden_close(&b->golden);
 }
 
-/* With wide passes for the prompts, or in pieces of a few tokens. */
-static void run(struct bench *b, uint8_t type, bool is_wide, uint32_t steps)
+/* Prompts go through as a whole, or in pieces of a few tokens. */
+static void run(struct bench *b, uint8_t type, bool is_whole, uint32_t steps)
 {
     const struct forward_options options = {
-        .type = type, .cache_type = type, .longest_prompt = is_wide ? 24 : 0};
+        .type = type, .cache_type = type, .longest_prompt = is_whole ? 24 : 0};
     ptxgen_error err;
     assert_ok(golden_run(&b->golden, &b->device, &b->model, &options, steps, &err), &err);
 }
 
-static void assert_golden(const char *device, uint8_t type, bool is_wide, uint32_t most_steps)
+static void assert_golden(const char *device, uint8_t type, bool is_whole, uint32_t most_steps)
 {
     struct bench b;
     open_bench(&b, device);
     uint32_t steps = (uint32_t)test_share((int)most_steps);
-    run(&b, type, is_wide, steps);
+    run(&b, type, is_whole, steps);
     for (uint32_t i = 0; i < b.golden.count; i++) {
         const struct prompt *p = &b.golden.prompts[i];
         if (!(p->largest <= golden_limit(type)))
@@ -70,7 +70,7 @@ static void logits_in_f16_are_the_golden_files(void **state)
     assert_golden("cpu:sm_90", PTXGEN_F16, true, ALL_STEPS);
 }
 
-static void first_logits_of_wide_prompts_in_f32_are_the_golden_files(void **state)
+static void first_logits_of_whole_prompts_in_f32_are_the_golden_files(void **state)
 {
     (void)state;
     assert_golden("cpu:sm_80", PTXGEN_F32, true, 1);
@@ -157,7 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_in_f32_are_the_golden_files),
         cmocka_unit_test(logits_in_f16_are_the_golden_files),
-        cmocka_unit_test(first_logits_of_wide_prompts_in_f32_are_the_golden_files),
+        cmocka_unit_test(first_logits_of_whole_prompts_in_f32_are_the_golden_files),
         cmocka_unit_test(first_logits_notice_a_wrong_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
