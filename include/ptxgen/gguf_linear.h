@@ -42,14 +42,16 @@
  *   right or not a finite number.
  * - The fixed point's power of two is at least 2⁻¹²⁵.
  *
- * More than 8 tokens are multiplied by tensor cores, as the family `dense` multiplies: h is written
- * to the workspace in the type `compute` (x is read as it is where it is h in that type, in rows
- * that are multiples of 16 bytes), the weights are decoded to that type into the workspace, a slice
- * of rows at a time that stays in the L2 cache, and each slice is multiplied. So h and the weights
- * are rounded once, and then their products are exact in f16 and bf16, and in f32 off by 2⁻²¹ at
+ * From 9 to 32 tokens are multiplied in the same way, eight after eight.
+ *
+ * More than 32 tokens are multiplied as the family `dense` multiplies: h is written to the workspace
+ * in the type `compute` (x is read as it is where it is h in that type, in rows that are multiples
+ * of 16 bytes), the weights are decoded to that type into the workspace, up to 2 MB for each
+ * multiprocessor at a time, and these rows are multiplied. So h and the weights are rounded once,
+ * and then their products are exact in f16 and bf16, and in f32 off by 2⁻²¹ at
  * most; sums, biases and gates are f32. f32 is much slower than f16 and bf16, as each product is
  * three. No statement is made for a token with an infinity, or where the compute type does not hold
- * h or a weight (f16: from 65520 on). A plan whose max_m is 8 or less has no entries for these
+ * h or a weight (f16: from 65520 on). A plan whose max_m is 32 or less has no entries for these
  * launches, and is assembled sooner.
  *
  * Not in this version, and refused by a sentence: weights in F32, F16 and BF16, which the family
@@ -112,7 +114,7 @@ typedef struct ptxgen_gguf_linear_spec {
     uint8_t epilogue;                            /**< ptxgen_epilogue */
     uint8_t bias;                                /**< 1: f32 biases are added */
     /**
-     * What more than 8 tokens are multiplied in: 0, x's type, or the ptxgen_element f16 or bf16.
+     * What more than 32 tokens are multiplied in: 0, x's type, or the ptxgen_element f16 or bf16.
      */
     uint8_t compute;
     uint8_t reserved[1];
@@ -143,23 +145,23 @@ typedef struct ptxgen_gguf_linear_plan {
     uint32_t planes; /**< bytes of an integer that h becomes: 2, or 3 where x is f32 */
     uint32_t variant_count;
     ptxgen_gguf_linear_variant variants[PTXGEN_GGUF_LINEAR_VARIANTS]; /**< by rising tile_m */
-    /** More than 8 tokens: the product of a slice of the decoded weights; else zeros. */
+    /** More than 32 tokens: the product of a slice of the decoded weights; else zeros. */
     ptxgen_dense_plan inflated;
 } ptxgen_gguf_linear_plan;
 
 /**
  * Validates the spec and chooses the shapes. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: a
- * type that is not multiplied, K not a multiple of a type's block, ε below 0 or not finite, more
- * than 8 tokens, a gate over unequal N, residual_out without a residual.
+ * type that is not multiplied, K not a multiple of a type's block, ε below 0 or not finite, a
+ * gate over unequal N, residual_out without a residual.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
                                                       const ptxgen_target *target,
                                                       ptxgen_gguf_linear_plan *plan,
                                                       ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0, above 8 or the spec's max_m, or N is 0. */
+/** The variant that serves m tokens; NULL when m is 0, above 32 or the spec's max_m, or N is 0. */
 PTXGEN_API const ptxgen_gguf_linear_variant *
 ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
-/** The tile that multiplies a slice for m tokens, more than 8; NULL for other m. */
+/** The tile that multiplies a slice for m tokens, more than 32; NULL for other m. */
 PTXGEN_API const ptxgen_tile *
 ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m);
 /** CTAs of the product in a launch of m tokens. */
@@ -173,7 +175,7 @@ PTXGEN_API void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, 
  * makes h is "gguf_linear_prepare_m4". Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant);
-/** That of more than 8 tokens, as "gguf_linear_wgmma_m256". */
+/** That of more than 32 tokens, as "gguf_linear_wgmma_m256". */
 PTXGEN_API const char *ptxgen_gguf_linear_inflated_entry(const ptxgen_tile *tile);
 /** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan,
@@ -258,7 +260,7 @@ typedef struct ptxgen_gguf_linear_args {
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights and gammas until that
      * kernel's results are visible, so that kernel must not be the one that writes them. More than
-     * 8 tokens do not begin early.
+     * 32 tokens do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
@@ -299,8 +301,8 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
                                                             uint64_t *bytes, ptxgen_error *err);
 
 /**
- * Enqueues the product on `stream`, which takes two kernels, or three for a gate of two types; more
- * than 8 tokens take one for h, and two to four for each slice of the weights. A
+ * Enqueues the product on `stream`, which takes two kernels, or three for a gate of two types, for
+ * each 8 tokens; more than 32 take one for h, and two to four for each slice of the weights. A
  * launch does not allocate or synchronise, and may be captured. Launches that may run at the same
  * time need workspaces of their own. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
  * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer

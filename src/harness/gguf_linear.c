@@ -337,7 +337,7 @@ static uint32_t draw_k(struct random *r, bool small, const ptxgen_gguf_linear_sp
     return unit * (1 + random_below(r, most / unit));
 }
 
-/* More than 8 tokens, fewer for larger products. */
+/* More than 8 tokens, few for large products. */
 static uint32_t draw_many(struct random *r, bool small, ptxgen_gguf_linear_spec *s)
 {
     const uint64_t features = (uint64_t)s->n[0] + s->n[1] + s->n[2];

@@ -169,7 +169,7 @@ static void join(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_vari
                                          [JOIN_Y_STRIDE] = a->y_stride[0]}};
 }
 
-/* ---- more than 8 tokens (inflate.h) ---- */
+/* ---- more than 32 tokens (inflate.h) ---- */
 
 /* A launch's workspace: what dense needs, rows of h, and a slice of the weights. */
 struct inflation {
@@ -309,6 +309,25 @@ static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
     return status;
 }
 
+/* The arguments of a pass over eight tokens; only the first may begin early. */
+static ptxgen_gguf_linear_args pass_of(const ptxgen_gguf_linear_plan *p,
+                                       const ptxgen_gguf_linear_args *a, uint32_t number)
+{
+    const uint64_t x = ptxgen_element_size((ptxgen_element)p->spec.x_type);
+    const uint64_t y = ptxgen_element_size((ptxgen_element)p->spec.y_type);
+    const uint64_t before = (uint64_t)number * PASS_TOKENS, left = a->m - before;
+    ptxgen_gguf_linear_args pass = *a;
+    pass.m = left < PASS_TOKENS ? left : PASS_TOKENS;
+    pass.x += before * a->x_stride * x;
+    pass.residual += before * a->residual_stride * x;
+    pass.residual_out += before * a->residual_out_stride * x;
+    for (uint32_t i = 0; i < MATRICES; i++)
+        pass.y[i] += before * a->y_stride[i] * y;
+    if (number)
+        pass.overlap_previous = 0;
+    return pass;
+}
+
 static ptxgen_status list(const void *plan, const void *args, struct launch_list *to,
                           ptxgen_error *err)
 {
@@ -320,11 +339,13 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     if (!v)
         return gguf_linear_refuse_m(p, a->m, err);
     const struct gguf_linear_space space = gguf_linear_space(p, v);
+    const ptxgen_gguf_linear_args pass = pass_of(p, a, to->part);
     to->workspace_bytes = space.bytes;
-    prepare(p, v, a, &space, to);
-    multiply(p, v, a, &space, to);
+    to->parts = (uint32_t)((a->m + PASS_TOKENS - 1) / PASS_TOKENS);
+    prepare(p, v, &pass, &space, to);
+    multiply(p, v, &pass, &space, to);
     if (is_joined(&p->spec))
-        join(p, v, a, &space, to);
+        join(p, v, &pass, &space, to);
     return PTXGEN_OK;
 }
 
@@ -335,7 +356,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 2, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 3, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of more than 8 tokens, whose weights are decoded a slice at a time. */
+/* Launches of more than 8 tokens: in passes, or of weights that are decoded a slice at a time. */
 #include "tests/problems.h"
 
 #include "src/harness/gguf_linear.h"
@@ -43,7 +43,7 @@ static void every_type_is_right_for_many_tokens(void **state)
     unsigned number = 0;
     (void)state;
     for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
-        for (unsigned i = 0; i < MS * 3; i++, number++) {
+        for (unsigned i = 0; i < 6; i++, number++) {
             const ptxgen_gguf_linear_spec spec = spec_of(type, (unsigned)t + i);
             if (test_in_share((int)number))
                 run_spec(devices[number % DEVICES], &gguf_linear_harness, &spec, ms[i % MS]);
@@ -90,7 +90,8 @@ static void views_that_are_strided_or_misaligned_are_right(void **state)
         if (!test_in_share((int)i))
             continue;
         struct device device = open_device(devices[i % DEVICES]);
-        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 17, &layout);
+        struct problem p =
+            make_problem(&device, &gguf_linear_harness, &spec, i % 3 ? 35 : 17, &layout);
         run_and_release(&p, &device);
         device_close(&device);
     }
@@ -98,11 +99,11 @@ static void views_that_are_strided_or_misaligned_are_right(void **state)
 
 /* ---- slices ---- */
 
-/* Plans of a chip of few multiprocessors, whose slices have 192 KB each. */
-static struct device open_small(const char *name, int multiprocessors)
+/* Plans of a chip of one multiprocessor, whose slices have 2 MB. */
+static struct device open_small(const char *name)
 {
     struct device device = open_device(name);
-    device.facts.sm_count = multiprocessors;
+    device.facts.sm_count = 1;
     return device;
 }
 
@@ -122,30 +123,29 @@ static void weights_are_decoded_a_slice_at_a_time(void **state)
         uint8_t x_type, epilogue;
         const char *words;
     } rows[] = {
-        {256, {700}, PTXGEN_F16, 0, "256 rows at a time in 3 slices"},
-        {256, {300, 290, 20}, PTXGEN_BF16, 0, "256 rows at a time in 5 slices"},
-        {256, {300, 300}, PTXGEN_F16, PTXGEN_EPILOGUE_SWIGLU, "256 rows at a time in 3 slices"},
-        {128, {700}, PTXGEN_F32, 0, "256 rows at a time in 3 slices"},
-        {128, {515, 515}, PTXGEN_F16, PTXGEN_EPILOGUE_GEGLU, "768 rows at a time in 2 slices"},
+        {4096, {300}, PTXGEN_F16, 0, "256 rows at a time in 2 slices"},
+        {4096, {260, 20, 8}, PTXGEN_BF16, 0, "256 rows at a time in 4 slices"},
+        {4096, {140, 140}, PTXGEN_F16, PTXGEN_EPILOGUE_SWIGLU, "256 rows at a time in 2 slices"},
+        {2048, {260}, PTXGEN_F32, 0, "256 rows at a time in 2 slices"},
+        {2048, {260, 260}, PTXGEN_F16, PTXGEN_EPILOGUE_GEGLU, "512 rows at a time in 2 slices"},
     };
     enum { ROWS = sizeof rows / sizeof *rows };
     (void)state;
-    for (unsigned i = 0; i < 2 * ROWS; i++) {
-        const unsigned r = i / 2;
-        ptxgen_gguf_linear_spec spec = {.k = rows[r].k,
+    for (unsigned i = 0; i < ROWS; i++) {
+        ptxgen_gguf_linear_spec spec = {.k = rows[i].k,
                                         .w_type = {PTXGEN_GGUF_Q8_0},
-                                        .x_type = rows[r].x_type,
-                                        .y_type = rows[r].x_type,
-                                        .epilogue = rows[r].epilogue,
+                                        .x_type = rows[i].x_type,
+                                        .y_type = rows[i].x_type,
+                                        .epilogue = rows[i].epilogue,
                                         .bias = i % 2};
-        memcpy(spec.n, rows[r].n, sizeof spec.n);
+        memcpy(spec.n, rows[i].n, sizeof spec.n);
         for (int j = 1; j < 3; j++)
             spec.w_type[j] = spec.n[j] ? PTXGEN_GGUF_Q4_0 : 0;
         if (!test_in_share((int)i))
             continue;
-        struct device device = open_small(devices[i % DEVICES], 1);
-        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 20, NULL);
-        assert_explained(&p, rows[r].words);
+        struct device device = open_small(devices[i % DEVICES]);
+        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 33, NULL);
+        assert_explained(&p, rows[i].words);
         run_and_release(&p, &device);
         device_close(&device);
     }
@@ -155,7 +155,7 @@ static void weights_are_decoded_a_slice_at_a_time(void **state)
 static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
 {
     (void)state;
-    for (int i = 0; i < DEVICES * 3; i++) {
+    for (int i = 0; i < DEVICES * 2; i++) {
         const ptxgen_gguf_linear_spec spec = {.k = 8192,
                                               .n = {64},
                                               .w_type = {PTXGEN_GGUF_Q8_0},
@@ -165,7 +165,7 @@ static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
             continue;
         struct device device = open_device(devices[i % DEVICES]);
         order_by(&device, (uint64_t)i + 1);
-        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 20, NULL);
+        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 34, NULL);
         run_and_release(&p, &device);
         device_close(&device);
     }
@@ -175,23 +175,59 @@ static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
 
 static void plans_have_as_many_entries_as_they_serve_tokens(void **state)
 {
+    static const uint32_t most[] = {0, 4, 8, 9, 32, 33};
     const ptxgen_target target = target_of("sm_90a");
     (void)state;
-    for (uint32_t max_m = 0; max_m < 12; max_m += 4) {
+    for (int i = 0; i < 6; i++) {
         const ptxgen_gguf_linear_spec spec = {.k = 256,
                                               .n = {64},
-                                              .max_m = max_m,
+                                              .max_m = most[i],
                                               .w_type = {PTXGEN_GGUF_Q4_K},
                                               .x_type = PTXGEN_F16};
+        const uint32_t limit = most[i] ? most[i] : INT32_MAX;
         ptxgen_gguf_linear_plan plan;
         ptxgen_error err;
         assert_ok(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, &err), &err);
-        assert_int_equal(plan.inflated.variant_count > 0, max_m != 4 && max_m != 8);
-        assert_null(ptxgen_gguf_linear_choose_inflated(&plan, 8));
-        assert_int_equal(ptxgen_gguf_linear_choose_inflated(&plan, 9) != NULL, max_m == 0);
+        assert_int_equal(plan.inflated.variant_count > 0, limit > 32);
+        for (uint32_t m = 1; m < 36; m++) {
+            assert_int_equal(ptxgen_gguf_linear_choose(&plan, m) != NULL, m <= limit && m <= 32);
+            assert_int_equal(ptxgen_gguf_linear_choose_inflated(&plan, m) != NULL,
+                             m <= limit && m > 32);
+        }
     }
-    assert_null(ptxgen_gguf_linear_choose_inflated(NULL, 9));
+    assert_null(ptxgen_gguf_linear_choose_inflated(NULL, 33));
     assert_null(ptxgen_gguf_linear_inflated_entry(NULL));
+}
+
+/* A pass has the bits of a launch of its tokens. */
+static void passes_are_launches_of_eight(void **state)
+{
+    const ptxgen_gguf_linear_spec spec = {.k = 512,
+                                          .n = {40, 24},
+                                          .epsilon = 1e-6f,
+                                          .w_type = {PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_Q8_0},
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F32,
+                                          .norm = PTXGEN_GGUF_LINEAR_RMSNORM,
+                                          .residual = PTXGEN_GGUF_LINEAR_BEFORE,
+                                          .residual_out = 1};
+    struct device device = open_device("cpu:sm_90");
+    struct problem all = make_problem(&device, &gguf_linear_harness, &spec, 21, NULL);
+    struct problem some = make_problem(&device, &gguf_linear_harness, &spec, 5, NULL);
+    (void)state;
+    for (unsigned i = 0; i < GGUF_LINEAR_AT_Y; i++)
+        if (some.operands[i].used && some.operands[i].role != OPERAND_OUTPUT)
+            memcpy(some.buffers[i].host,
+                   problem_at(&all, i, some.operands[i].rows == 5 ? 16 : 0, 0),
+                   some.buffers[i].bytes);
+    check_problem(&all, &device);
+    check_problem(&some, &device);
+    for (unsigned i = GGUF_LINEAR_AT_Y; i < GGUF_LINEAR_AT_Y + 2; i++)
+        assert_memory_equal(problem_at(&all, i, 16, 0), some.buffers[i].host,
+                            some.buffers[i].bytes);
+    problem_release(&all);
+    problem_release(&some);
+    device_close(&device);
 }
 
 /* Warps that stage sums alone have no pairs of gate and up. */
@@ -240,7 +276,7 @@ static void what_is_rounded_is_guaranteed(void **state)
         assert_int_equal(g.x_rounding,
                          spec.norm || type != spec.x_type || !type ? roundings[type] : 0);
         assert_int_equal(g.batch_invariant, 0);
-        assert_true(g.from_m >= 9 && g.from_m <= 300 && g.to_m >= 300);
+        assert_true(g.from_m >= 33 && g.from_m <= 300 && g.to_m >= 300);
         assert_string_equal(g.sku, ptxgen_gguf_linear_inflated_entry(
                                        ptxgen_gguf_linear_choose_inflated(&plan, 300)));
     }
@@ -255,6 +291,7 @@ int main(void)
         cmocka_unit_test(weights_are_decoded_a_slice_at_a_time),
         cmocka_unit_test(tiles_are_divided_in_a_workspace_that_holds_anything),
         cmocka_unit_test(plans_have_as_many_entries_as_they_serve_tokens),
+        cmocka_unit_test(passes_are_launches_of_eight),
         cmocka_unit_test(gates_have_no_tiles_whose_warps_end_alone),
         cmocka_unit_test(what_is_rounded_is_guaranteed),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of launches of more than 8 tokens, and their entries; inflate.h has the picture. */
+/* The plan of launches of more than 32 tokens, and their entries; inflate.h has the picture. */
 #include "inflate.h"
 
 #include "emit.h"

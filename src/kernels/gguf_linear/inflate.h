@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of more than 8 tokens. h is written as rows of the compute type, or x is read as it is;
+ * Launches of more than 32 tokens. h is written as rows of the compute type, or x is read as it is;
  * then the weights are decoded into the workspace, a slice at a time, and multiplied as dense
- * multiplies. Slices are small enough to stay in the L2 between writing and reading.
+ * multiplies. A slice bounds the workspace; each costs two launches and a last wave of tiles, so it
+ * is as large as a matrix of most models.
  *
  * Rows of all slices, one after the other:
  *
@@ -21,10 +22,10 @@
 #include "../dense/layout.h"
 
 enum {
-    INFLATE_FROM_M = PTXGEN_GGUF_LINEAR_MAX_M + 1,
-    INFLATE_ROWS = 256,             /* which tile_n of every tile divides */
-    INFLATE_PAIRS = 8,              /* rows of gate before as many of up */
-    INFLATE_SLICE_BYTES = 192 << 10 /* of a slice at most, for each multiprocessor */
+    INFLATE_FROM_M = PASSES_MOST_M + 1,
+    INFLATE_ROWS = 256,           /* which tile_n of every tile divides */
+    INFLATE_PAIRS = 8,            /* rows of gate before as many of up */
+    INFLATE_SLICE_BYTES = 2 << 20 /* of a slice at most, for each multiprocessor */
 };
 
 struct gguf_linear_slices {
@@ -33,7 +34,7 @@ struct gguf_linear_slices {
 };
 struct gguf_linear_slices gguf_linear_slices(const ptxgen_gguf_linear_plan *p);
 
-/* Whether the plan has launches of more than 8 tokens. */
+/* Whether the plan has such launches. */
 static inline bool gguf_linear_inflates(const ptxgen_gguf_linear_spec *s)
 {
     return s->n[0] && (!s->max_m || s->max_m >= INFLATE_FROM_M);

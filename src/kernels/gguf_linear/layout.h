@@ -15,6 +15,8 @@ enum {
     TILE_ROWS = 16,
     HALF_ROWS = TILE_ROWS / 2,
     MATRICES = PTXGEN_GGUF_LINEAR_MATRICES,
+    PASS_TOKENS = PTXGEN_GGUF_LINEAR_MAX_M, /* that a variant multiplies at once, at most */
+    PASSES_MOST_M = 4 * PASS_TOKENS /* the most tokens that are multiplied in several passes */
 };
 
 /* What a type wants to know of h beside its integers. */

@@ -271,8 +271,11 @@ const ptxgen_gguf_linear_variant *ptxgen_gguf_linear_choose(const ptxgen_gguf_li
 {
     if (!gguf_linear_is_plan(plan))
         return NULL;
-    for (uint32_t i = 0; m && m <= most_of(&plan->spec) && i < plan->variant_count; i++)
-        if (plan->variants[i].tile_m >= m)
+    const uint64_t most =
+        most_of(&plan->spec) < PASSES_MOST_M ? most_of(&plan->spec) : PASSES_MOST_M;
+    const uint64_t at_once = m < PASS_TOKENS ? m : PASS_TOKENS;
+    for (uint32_t i = 0; m && m <= most && i < plan->variant_count; i++)
+        if (plan->variants[i].tile_m >= at_once)
             return &plan->variants[i];
     return NULL;
 }
@@ -370,7 +373,7 @@ static ptxgen_status guarantee_inflated(const ptxgen_gguf_linear_plan *plan, uin
     return PTXGEN_OK;
 }
 
-/* A row's bits depend on the variant alone, which serves all M up to its own tokens. */
+/* A row's bits depend on the variant alone, and the last one has several passes. */
 ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, uint64_t m,
                                            ptxgen_guarantee *guarantee, ptxgen_error *err)
 {
@@ -388,12 +391,13 @@ ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, 
         *guarantee = gemm_guarantee_of_nothing("gguf_linear", 1, most);
         return PTXGEN_OK;
     }
+    const uint32_t served = v->tile_m < PASS_TOKENS ? v->tile_m : PASSES_MOST_M;
     ptxgen_guarantee g = {.same_bits = 1,
                           .x_rounding = plan->planes == 2 ? PTXGEN_ROUNDING_FIXED_16
                                                           : PTXGEN_ROUNDING_FIXED_24,
                           .bound = PTXGEN_BOUND_PARTS,
                           .from_m = v > plan->variants ? v[-1].tile_m + 1 : 1,
-                          .to_m = v->tile_m < most ? v->tile_m : most};
+                          .to_m = served < most ? served : most};
     strncpy(g.sku, ptxgen_gguf_linear_entry(v), sizeof g.sku - 1);
     g.batch_invariant = g.from_m == 1 && g.to_m == most;
     *guarantee = g;

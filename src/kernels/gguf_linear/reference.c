@@ -22,7 +22,7 @@
  *
  *     |ŷ − y| ≤ Σ |w|·e + g(dot_depth)·Σ a·t
  *
- * Launches of more than 8 tokens (inflate.h) round h and w to the compute type instead, by r and s
+ * Launches of more than 32 tokens (inflate.h) round h and w to the compute type instead, by r and s
  * at most: e[k] grows by r, products are exact, or of f32 off by 2⁻²¹, and the additions are those
  * of dense (dense/reference.c):
  *
@@ -76,7 +76,7 @@ struct job {
     const ptxgen_gguf_linear_spec *spec;
     const ptxgen_gguf_linear_operands *o;
     const ptxgen_gguf_linear_variant *v;
-    const ptxgen_tile *tile; /* of more than 8 tokens, where there is no variant; or NULL */
+    const ptxgen_tile *tile; /* of more than 32 tokens, where there is no variant; or NULL */
 };
 
 /* ---- tokens ---- */
