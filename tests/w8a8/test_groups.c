@@ -74,6 +74,32 @@ static void tiles_of_the_callers_choice_are_right(void **state)
     device_close(&device);
 }
 
+/* 256 features of a warp may lie in three blocks, and with SwiGLU, whose blocks have 256 rows, not. */
+static void no_warp_has_rows_in_three_blocks(void **state)
+{
+    (void)state;
+    const ptxgen_target target = target_of("sm_90a");
+    for (uint8_t swiglu = 0; swiglu < 2; swiglu++) {
+        const ptxgen_tile tile = {.kind = PTXGEN_WGMMA,
+                                  .tile_m = 64,
+                                  .tile_n = 256,
+                                  .wn = 1,
+                                  .wk = 1,
+                                  .ctas = 1,
+                                  .cluster = 1};
+        const ptxgen_w8a8_spec spec = {.k = 512,
+                                       .n = 2048,
+                                       .codes = PTXGEN_W8A8_E4M3,
+                                       .group = PTXGEN_W8A8_GROUP,
+                                       .epilogue = swiglu};
+        ptxgen_w8a8_plan plan;
+        ptxgen_error err;
+        assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+        assert_int_equal(ptxgen_w8a8_use_tile(&plan, &tile, &err),
+                         swiglu ? PTXGEN_OK : PTXGEN_ERROR_UNSUPPORTED);
+    }
+}
+
 /* A NaN in one group of a token makes all outputs of that token NaN, and no others. */
 static void a_nan_stays_in_its_token(void **state)
 {
@@ -246,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launches_are_right_at_the_edges_of_every_tile),
         cmocka_unit_test(tiles_of_the_callers_choice_are_right),
+        cmocka_unit_test(no_warp_has_rows_in_three_blocks),
         cmocka_unit_test(a_nan_stays_in_its_token),
         cmocka_unit_test(the_spread_sees_the_scale_of_a_neighbour),
         cmocka_unit_test(outputs_follow_the_rule),

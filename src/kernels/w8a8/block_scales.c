@@ -4,8 +4,8 @@
  *
  *     acc[m,n] += sums[m,n] · (sx[m,b] · sw[n / 128, b])
  *
- * for each group b, whose sums begin from 0. Scales are loaded when a stage begins, and used when
- * its products have completed. What a lane has of a tile:
+ * for each group b, whose sums begin from 0. Scales of a stage are loaded when the stage before has
+ * been added, and used when its products have completed. What a lane has of a tile:
  *
  *     tokens are wgmma's M   tokens g and g + 8 of the warp's 16; octets of features are the groups
  *                            of eight columns, of which the lane has two columns
@@ -37,12 +37,6 @@ static uint32_t matrices(const struct product *q)
     return w8a8_gated(q->spec) ? 2 : 1;
 }
 
-/* Rows of w that a block of features takes; with SwiGLU rows of gate and of up are in turn. */
-static uint32_t block_rows(const struct product *q)
-{
-    return PTXGEN_W8A8_GROUP * matrices(q);
-}
-
 /* Blocks of K of a stage that a warp multiplies. */
 static uint32_t groups_of_stage(const struct product *q)
 {
@@ -55,7 +49,7 @@ static uint32_t spans(const struct product *q)
     uint32_t rows = 8 * octets(q), unit = w8a8_block_unit(q->spec, q->v);
     uint32_t units = w8a8_rows(q->spec) / unit + (w8a8_rows(q->spec) % unit != 0);
     uint32_t starts = units % q->v->blocks_n ? unit : units / q->v->blocks_n * unit;
-    return block_rows(q) % rows || starts % rows ? 2 : 1;
+    return w8a8_block_rows(q->spec) % rows || starts % rows ? 2 : 1;
 }
 
 /* ---- addresses ---- */
@@ -76,9 +70,9 @@ static void locate_blocks(struct product *q, ptx_u32 row)
     ptx_kernel *k = q->g.k;
     struct block_scales *s = &q->scales;
     uint32_t all = w8a8_feature_blocks(q->spec), bytes = 4 * w8a8_groups(q->spec);
-    ptx_u32 block = gemm_divide(k, row, block_rows(q)), last = U32(all - 1);
+    ptx_u32 block = gemm_divide(k, row, w8a8_block_rows(q->spec)), last = U32(all - 1);
     ptx_u32 next = ptx_add_u32(k, block, U32(1));
-    ptx_u32 end = ptx_mul_lo_u32(k, next, U32(block_rows(q)));
+    ptx_u32 end = ptx_mul_lo_u32(k, next, U32(w8a8_block_rows(q->spec)));
     s->rows_left = ptx_u32_as_s32(ptx_sub_u32(k, end, row));
     block = ptx_min_u32(k, block, last);
     next = ptx_min_u32(k, next, last);
@@ -91,7 +85,7 @@ static void locate_blocks(struct product *q, ptx_u32 row)
     }
 }
 
-void w8a8_locate_scales(struct product *q, ptx_u32 tile)
+static void find_scales(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
     struct gemm_place place = w8a8_place_of(q, tile);
@@ -105,15 +99,13 @@ void w8a8_locate_scales(struct product *q, ptx_u32 tile)
 
 /* ---- loads ---- */
 
-/* The bytes to the scale of the group that is number i of the stage, or to the last one. */
+/* The bytes to the scale of the group that is number i of the stage, or to that of the last one. */
 static ptx_u64 find_group(struct product *q, ptx_u32 stage, uint32_t i)
 {
     ptx_kernel *k = q->g.k;
-    uint32_t all = w8a8_groups(q->spec), each = q->v->wk;
     ptx_u32 first = gemm_is_wgmma(q->v) ? U32(i) : q->along_k;
-    ptx_u32 group = ptx_mad_lo_u32(k, stage, U32(each), first);
-    if (all % each)
-        group = ptx_min_u32(k, group, U32(all - 1));
+    ptx_u32 group = ptx_mad_lo_u32(k, stage, U32(q->v->wk), first);
+    group = ptx_min_u32(k, group, U32(w8a8_groups(q->spec) - 1));
     return ptx_mul_wide_u32(k, group, U32(4));
 }
 
@@ -125,24 +117,46 @@ static void load_group(struct product *q, ptx_u32 stage, uint32_t i)
     for (uint32_t h = 0; h < matrices(q); h++)
         for (uint32_t b = 0; b < spans(q); b++) {
             ptx_u64 from = ptx_add_u64(k, s->blocks[h][b], offset);
-            s->of_block[i][h][b] = ptx_ld_global_f32(k, from, 0);
+            ptx_ld_global_f32_to(k, s->of_block[i][h][b], from, 0);
         }
     ptx_u64 from = ptx_add_u64(k, s->tokens, offset);
     for (uint32_t x = 0; x < tokens(q); x++) {
         uint32_t beyond = token_offset(q, x);
-        s->of_token[i][x] = ptx_mov_f32(k, F32(0));
         ptx_guarded(k, ptx_setp_gt_s32(k, s->tokens_left, S32((int32_t)beyond)))
             ptx_ld_global_f32_to(k, s->of_token[i][x], from,
                                  (int)(beyond * 4 * w8a8_groups(q->spec)));
     }
 }
 
-void w8a8_begin_groups(struct product *q, ptx_u32 stage)
+static void load_stage(struct product *q, ptx_u32 stage)
 {
     for (uint32_t i = 0; i < groups_of_stage(q); i++)
         load_group(q, stage, i);
-    if (gemm_is_wgmma(q->v))
-        return;
+}
+
+/* Gives the registers of scales a value, which those of tokens past the last keep. */
+static void clear_scales(struct product *q)
+{
+    ptx_kernel *k = q->g.k;
+    struct block_scales *s = &q->scales;
+    for (uint32_t i = 0; i < groups_of_stage(q); i++) {
+        for (uint32_t x = 0; x < tokens(q); x++)
+            s->of_token[i][x] = ptx_mov_f32(k, F32(0));
+        for (uint32_t h = 0; h < matrices(q); h++)
+            for (uint32_t b = 0; b < spans(q); b++)
+                s->of_block[i][h][b] = ptx_mov_f32(k, F32(0));
+    }
+}
+
+void w8a8_locate_scales(struct product *q, ptx_u32 tile, ptx_u32 stage)
+{
+    find_scales(q, tile);
+    clear_scales(q);
+    load_stage(q, stage);
+}
+
+void w8a8_clear_group_sums(struct product *q)
+{
     for (uint32_t t = 0; t < feature_tiles(q); t++)
         for (uint32_t j = 0; j < token_tiles(q); j++)
             for (int r = 0; r < 4; r++)
@@ -184,7 +198,7 @@ static ptx_f32 scale_of(struct product *q, uint32_t i, uint32_t c)
     return ptx_selp_f32(k, of[1], of[0], is_next);
 }
 
-void w8a8_add_groups(struct product *q)
+static void add_groups(struct product *q)
 {
     ptx_f32 factors[2][2 * MAX_TOKEN_TILES];
     for (uint32_t i = 0; i < groups_of_stage(q); i++)
@@ -198,4 +212,10 @@ void w8a8_add_groups(struct product *q)
                 add_octet(q, i, c, x, own[x]);
             }
         }
+}
+
+void w8a8_add_groups(struct product *q, ptx_u32 stage)
+{
+    add_groups(q);
+    load_stage(q, ptx_add_u32(q->g.k, stage, U32(1)));
 }

@@ -301,12 +301,12 @@ void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t colum
 /* Where blocks have sums apart: adds those of a stage, whose products have completed. */
 void w8a8_add_blocks(struct product *q);
 /* block_scales.c, where scales are of groups of K: */
-/* Finds the scales of a tile. */
-void w8a8_locate_scales(struct product *q, ptx_u32 tile);
-/* Loads the scales of the groups of a stage, and with mma.sync makes the sums of the group 0. */
-void w8a8_begin_groups(struct product *q, ptx_u32 stage);
-/* Scales the sums of each group, and adds them to those of the tile. */
-void w8a8_add_groups(struct product *q);
+/* Finds the scales of a tile, and loads those of a stage along K, with which its part begins. */
+void w8a8_locate_scales(struct product *q, ptx_u32 tile, ptx_u32 stage);
+/* mma.sync: makes the sums of a stage's group 0. */
+void w8a8_clear_group_sums(struct product *q);
+/* Scales the sums of each group of a stage, adds them to the tile's, and loads the next scales. */
+void w8a8_add_groups(struct product *q, ptx_u32 stage);
 
 /* A sum as a number of the work type. */
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum);

@@ -135,6 +135,11 @@ static inline uint32_t w8a8_groups(const ptxgen_w8a8_spec *spec)
 {
     return spec->k / PTXGEN_W8A8_GROUP + (spec->k % PTXGEN_W8A8_GROUP != 0);
 }
+/* Rows of w that a block of features takes; with SwiGLU rows of gate and of up are in turn. */
+static inline uint32_t w8a8_block_rows(const ptxgen_w8a8_spec *spec)
+{
+    return w8a8_gated(spec) ? 2 * PTXGEN_W8A8_GROUP : PTXGEN_W8A8_GROUP;
+}
 /* Blocks of features, of gate or of up. */
 static inline uint32_t w8a8_feature_blocks(const ptxgen_w8a8_spec *spec)
 {

@@ -168,8 +168,8 @@ static void multiply_steps(struct product *q, ptx_u32 slot)
 void w8a8_multiply_stage(struct product *q, ptx_u32 slot, ptx_u32 stage)
 {
     if (w8a8_has_groups(q->spec))
-        w8a8_begin_groups(q, stage);
+        w8a8_clear_group_sums(q);
     multiply_steps(q, slot);
     if (w8a8_has_groups(q->spec))
-        w8a8_add_groups(q);
+        w8a8_add_groups(q, stage);
 }

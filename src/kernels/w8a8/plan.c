@@ -274,6 +274,8 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
     uint32_t most_blocks = sums ? sums * LEAST_WGMMA_M / v->tile_m : v->wk;
     bool has_warps = (uint64_t)v->wn * v->wm <= MOST_WARPS;
+    if (w8a8_has_groups(&p->spec) && w8a8_group_features(v) > w8a8_block_rows(&p->spec))
+        return false; /* no warp has rows in three blocks */
     return has_warps && !(v->wk & (v->wk - 1)) && v->wk <= most_blocks &&
            v->tile_m >= LEAST_WGMMA_M && v->tile_n <= most_n_of(v) && fill_stages(p, v);
 }

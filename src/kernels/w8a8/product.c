@@ -417,7 +417,7 @@ static void clear(struct gemm *g, const struct gemm_part *part)
     struct product *q = w8a8_of(g);
     gemm_epilogue_locate(&q->output, part->walk.tile);
     if (w8a8_has_groups(q->spec))
-        w8a8_locate_scales(q, part->walk.tile);
+        w8a8_locate_scales(q, part->walk.tile, along_all(q, part->walk.stage));
     clear_sums(q);
 }
 

@@ -305,12 +305,10 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
         keep_in_flight(q, part);
         return;
     }
-    if (w8a8_has_groups(q->spec))
-        w8a8_begin_groups(q, part->walk.stage);
     next_stage(q); /* this wait overlaps the products */
     ptx_wgmma_wait_group(g->k, 0);
     if (w8a8_has_groups(q->spec))
-        w8a8_add_groups(q);
+        w8a8_add_groups(q, part->walk.stage);
     else
         w8a8_add_blocks(q);
     gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
@@ -330,7 +328,7 @@ static void clear(struct gemm *g, const struct gemm_part *part)
     struct product *q = w8a8_of(g);
     w8a8_begin_wgmma_sums(q);
     if (w8a8_has_groups(q->spec))
-        w8a8_locate_scales(q, part->walk.tile);
+        w8a8_locate_scales(q, part->walk.tile, part->walk.stage);
     if (w8a8_tokens_are_m(q->v))
         w8a8_locate_direct(q, part->walk.tile);
     else
