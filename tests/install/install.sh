@@ -19,7 +19,7 @@ export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root$prefix/$libdir/pkgco
 lib=$root$prefix/$libdir
 headers=$root$prefix/include/ptxgen
 mkdir "$root/outside"
-cp "$sources"/tests/install/{consumer,files,reopen}.c "$sources"/examples/*.{c,cpp,py,rs} "$root/outside"
+cp "$sources"/tests/install/{consumer,files,reopen}.c "$sources"/examples/*.{c,cpp,py} "$root/outside"
 cd "$root/outside" || exit 1
 
 everything_is_there() {
@@ -178,10 +178,6 @@ reopens() {
         -ldl -lpthread && runs_with_library ./reopen "$lib/libptxgen.so"
 }
 
-rust_example_works() {
-    rustc --edition 2021 -D warnings -L "native=$lib" -l ptxgen ptxgen_sys.rs && runs_with_library ./ptxgen_sys
-}
-
 claim install_succeeds meson install -C "$build" --no-rebuild --quiet --destdir "$root"
 claim headers_libraries_and_pkg_config_file_are_installed everything_is_there
 claim completion_pages_licence_and_documents_are_installed completion_is_installed
@@ -203,11 +199,6 @@ if [ "${cxx[*]}" != none ]; then
     claim cpp_example_runs_on_the_shared_library cpp_example_works
 fi
 claim python_example_agrees_with_the_library runs_with_library python3 torch_rmsnorm_q4k.py --check
-if command -v rustc >/dev/null; then
-    claim rust_declarations_link_and_run rust_example_works
-else
-    echo "ok $((claims += 1)) rust_declarations_link_and_run # SKIP no rustc here"
-fi
 claim shared_library_can_be_closed_and_opened_again reopens
 claim shared_library_needs_only_libc needs_only_libc
 claim files_library_needs_only_libc files_need_only_libc
