@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The program itself: command.sh GENERATE MODEL, where MODEL is tests/golden/gemma3_tiny.gguf.
+# The program itself: command.sh GENERATE MODEL, where MODEL is tests/golden/gemma3_tiny.gguf. A build
+# that does a part of the whole (PTXGEN_TEST_SHARE, tests/share.h) leaves the second run out.
 set -u
 generate=$1 model=$2
 logits=$(mktemp)
@@ -21,7 +22,8 @@ same "two sequences, the second twice" $'279,138,104\n158,96,165\n158,96,165' \
     "$("$generate" "$model" --ids $t1 --ids $t2 --batch 3 --count 3 --type f32 \
         --cache f16 --device cpu --logits "$logits" 2>/dev/null)"
 same "logits of three steps of three sequences" $((3 * 3 * 320 * 4)) "$(stat -c %s "$logits")"
-same "the likeliest token alone, drawn at random" 279,138 \
+[ "${PTXGEN_TEST_SHARE:-1}" -gt 1 ] ||
+    same "the likeliest token alone, drawn at random" 279,138 \
     "$("$generate" "$model" --ids $t1 --count 2 --type f32 --temperature 0.5 --top-p 0 \
         --device cpu 2>/dev/null)"
 
