@@ -8,10 +8,10 @@
  *       cp.async ─▶ a ring for each warp ─▶ codes ─▶ mma.sync × planes ─▶ scale, f32 (product.c)
  *                                                            ─▶ end of the tile (finish.c) ─▶ y
  *
- * A CTA has wn × wk warps. Each takes tiles of 16 rows and a range of K of its own, and streams its
- * weights by itself, without a barrier of the CTA: only at the end of a tile do the warps along K
- * meet. So a step of a warp is: wait for its oldest copies, issue those of a unit stages − 1
- * further on, multiply. From sm_90 on the rings are filled while the kernels ahead still run.
+ * A CTA has wn × wk warps. The wk warps along K take a tile of 16 rows, and of it neighbouring units
+ * of K in each step, which they copy together; they synchronise among themselves, and not with the
+ * rest of the CTA. A step is: wait for the oldest copies, meet, issue those of units stages − 1
+ * steps further on, multiply. From sm_90 on the rings are filled while the kernels ahead still run.
  *
  * Matrices are grouped by type into phases. The code of a phase stands once for each type; a warp
  * goes through the tiles of one phase, then of the next.
@@ -64,13 +64,14 @@ static void find_threads(struct gguf_linear_kernel *q)
     ptx_u32 part_first = share(k, q->part, all, v->parts);
     ptx_u32 part_end = share(k, ptx_add_u32(k, q->part, U32(1)), all, v->parts);
     ptx_u32 in_part = ptx_sub_u32(k, part_end, part_first);
-    q->first = ptx_add_u32(k, part_first, q->wk);
-    ptx_u32 behind = ptx_sub_u32(k, ptx_add_u32(k, in_part, U32(v->wk - 1)), q->wk);
-    q->count = gemm_divide(k, behind, v->wk);
+    q->part_first = part_first;
+    q->part_count = in_part;
+    q->thread = ptx_mad_lo_u32(k, q->wk, U32(32), q->at.lane);
 
-    uint32_t ring = v->stages * slot_bytes(q->spec), record = record_bytes(q->plan, v->tile_m);
-    ptx_u32 rings = shared_buffer(k, "rings of weights", warps * ring, 128);
-    q->ring = ptx_mad_lo_u32(k, q->at.warp, U32(ring), rings);
+    uint32_t ring = v->stages * slot_bytes(q->spec, v->wk),
+             record = record_bytes(q->plan, v->tile_m);
+    ptx_u32 rings = shared_buffer(k, "rings of weights", v->wn * ring, 128);
+    q->ring = ptx_mad_lo_u32(k, q->wn, U32(ring), rings);
     ptx_u32 records = shared_buffer(k, "records of h", part_units(q->spec, v->parts) * record, 16);
     uint32_t partial = columns(q->plan, v->tile_m) * TILE_ROWS * 4;
     ptx_u32 partials = shared_buffer(k, "partial sums", warps * partial, 16);
@@ -99,13 +100,12 @@ static void load_records(struct gguf_linear_kernel *q)
     }
     ptx_cp_async_wait_all(k);
     ptx_bar_sync(k, 0);
-    ptx_u32 own = ptx_sub_u32(k, q->first, first);
-    q->records = ptx_mad_lo_u32(k, own, U32(record), q->records);
+    q->records = ptx_mad_lo_u32(k, q->wk, U32(record), q->records);
 }
 
 /* ---- a phase ---- */
 
-/* How far the lane's two rows of the tile's first unit lie behind a multiple of 16. */
+/* The low bits of the addresses of the lane's two rows at the tile's first unit. */
 static void find_shifts(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 tile,
                         ptx_u32 shifts[2])
 {
@@ -117,7 +117,7 @@ static void find_shifts(struct gguf_linear_kernel *q, const struct phase *p, ptx
     gguf_linear_find_rows(q, p, &at, rows);
     for (int i = 0; i < 2; i++) {
         ptx_u32 low = ptx_cvt_u32_u64(k, rows[i]);
-        ptx_mad_lo_u32_to(k, shifts[i], q->first, U32(unit_bytes(p->type->type)), low);
+        ptx_mad_lo_u32_to(k, shifts[i], q->part_first, U32(unit_bytes(p->type->type)), low);
     }
 }
 
@@ -127,24 +127,25 @@ static void multiply_tile(struct gguf_linear_kernel *q, const struct phase *p, s
     ptx_kernel *k = q->k;
     ptx_section(k, "a unit: wait, issue the copies of another, multiply");
     const bool is_shifted = row_align(q->spec, p->type->type) < 16;
-    ptx_u32 record = ptx_mov_u32(k, q->records), left = ptx_mov_u32(k, q->count);
-    ptx_u32 unit = ptx_mov_u32(k, q->first);
+    ptx_u32 record = ptx_mov_u32(k, q->records), number = ptx_mov_u32(k, U32(0));
     ptx_loop(k, steps) {
         ptx_nounroll(k);
-        ptx_loop_break_if(&steps, ptx_setp_eq_u32(k, left, U32(0)), false);
+        ptx_loop_break_if(&steps, ptx_setp_ge_u32(k, number, q->part_count), false);
         ptx_cp_async_wait_group(k, (int)q->v->stages - 2);
-        ptx_bar_warp_sync(k, ALL_LANES); /* copies are visible, and the slot before has been read */
+        gguf_linear_synchronise(q); /* copies are visible, and the slot before has been read */
         gguf_linear_issue(q, s);
         ptx_u32 shifts[2] = {U32(0), U32(0)};
         for (int i = 0; is_shifted && i < 2; i++)
             shifts[i] = ptx_and_b32(k, lows[i], U32(15));
-        gguf_linear_multiply(q, p, slot, shifts, record, unit, sums);
+        ptx_u32 own = ptx_add_u32(k, number, q->wk);
+        ptx_if(k, ptx_setp_lt_u32(k, own, q->part_count))
+            gguf_linear_multiply(q, p, slot, shifts, record, ptx_add_u32(k, q->part_first, own),
+                                 sums);
         gguf_linear_next_slot(q, slot);
         for (int i = 0; is_shifted && i < 2; i++)
             ptx_add_u32_to(k, lows[i], lows[i], U32(q->v->wk * unit_bytes(p->type->type)));
         ptx_add_u32_to(k, record, record, U32(q->v->wk * record_bytes(q->plan, q->v->tile_m)));
-        ptx_add_u32_to(k, unit, unit, U32(q->v->wk));
-        ptx_sub_u32_to(k, left, left, U32(1));
+        ptx_add_u32_to(k, number, number, U32(q->v->wk));
     }
 }
 
@@ -213,7 +214,7 @@ static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_
     for (uint32_t i = 0; i < count; i++) {
         if (i) {
             ptx_cp_async_wait_all(k);
-            ptx_bar_warp_sync(k, ALL_LANES); /* the slots have been read */
+            gguf_linear_synchronise(&q); /* the slots have been read */
             s = gguf_linear_start_stream(&q, &phases[i]);
         }
         take_tiles(&q, &phases[i], &s);

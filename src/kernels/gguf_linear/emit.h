@@ -62,10 +62,12 @@ struct gguf_linear_kernel {
     const ptxgen_gguf_linear_spec *spec;
     const ptxgen_gguf_linear_variant *v;
     struct gemm_threads at;
-    ptx_u32 wk, wn;                            /* the warp's place along K and along N */
-    ptx_u32 part, place;                       /* the CTA's part of K, and its place in it */
-    ptx_u32 first, count;                      /* the warp's units of a tile */
-    ptx_u32 ring, records, partials, arrivals; /* shared: the warp's ring, its first record, … */
+    ptx_u32 wk, wn;                 /* the warp's place along K and along N */
+    ptx_u32 part, place;            /* the CTA's part of K, and its place in it */
+    ptx_u32 thread;                 /* among those of the warps along K */
+    ptx_u32 part_first, part_count; /* the part's units */
+    ptx_u32 ring, records, partials,
+        arrivals; /* shared: the warps' ring, the warp's first record, … */
     ptx_u32 b[MAX_N_TILES], columns[MAX_N_TILES]; /* offsets in a record: fragments, powers */
     ptx_u32 s16[MAX_N_TILES], quad4, pair_bytes;
     ptx_pred odd, upper;
@@ -137,6 +139,9 @@ void gguf_linear_multiply(struct gguf_linear_kernel *q, const struct phase *p, p
 void gguf_linear_find_columns(struct gguf_linear_kernel *q);
 
 /* ---- finish.c ---- */
+
+/* Synchronises the warps along K. */
+void gguf_linear_synchronise(struct gguf_linear_kernel *q);
 
 /* Adds up the sums of the warps along K and of the parts, and stores the tile's outputs. */
 void gguf_linear_finish(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 tile,

@@ -6,7 +6,8 @@
  *                         ─▶ with parts of K: workspace ─▶ Σ over parts, by the last part to arrive
  *                         ─▶ + bias, gate, round ─▶ y
  *
- * All sums have a fixed order. The warps along K synchronise among themselves only. The counter of
+ * All sums have a fixed order. The warps along K synchronise among themselves only; the sums of the
+ * tile before have been read when the next tile's first step has synchronised them. The counter of
  * a tile's parts is 0 at the begin of a launch, which the kernel that makes h sees to.
  */
 #include "emit.h"
@@ -36,7 +37,7 @@ void gguf_linear_store(ptx_kernel *k, uint8_t type, ptx_u64 to, ptx_f32 value)
 
 /* ---- the warps along K ---- */
 
-static void synchronise(struct gguf_linear_kernel *q)
+void gguf_linear_synchronise(struct gguf_linear_kernel *q)
 {
     ptx_kernel *k = q->k;
     if (q->v->wk == 1) {
@@ -131,14 +132,14 @@ static ptx_pred arrives_last(struct gguf_linear_kernel *q, const struct phase *p
 {
     ptx_kernel *k = q->k;
     ptx_u32 flag = ptx_mad_lo_u32(k, q->wn, U32(4), q->arrivals);
-    synchronise(q);
+    gguf_linear_synchronise(q);
     ptx_if(k, ptx_setp_eq_u32(k, thread, U32(0))) {
         ptx_u32 number = p->before ? ptx_add_u32(k, tile, U32(p->before)) : tile;
         ptx_u64 counter = ptx_mad_wide_u32(k, number, U32(4), q->params[PRODUCT_COUNTERS]);
         ptx_u32 before = ptx_atom_global_add_u32_m(k, PTX_ACQ_REL | PTX_GPU, counter, 0, U32(1));
         ptx_st_shared_u32(k, flag, 0, before);
     }
-    synchronise(q);
+    gguf_linear_synchronise(q);
     ptx_u32 before = ptx_ld_shared_u32(k, flag, 0);
     return ptx_setp_eq_u32(k, before, U32(q->v->parts - 1));
 }
@@ -223,18 +224,16 @@ void gguf_linear_finish(struct gguf_linear_kernel *q, const struct phase *p, ptx
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "end of the tile: sums over planes, warps along K and parts, then store");
-    ptx_u32 thread = ptx_mad_lo_u32(k, q->wk, U32(32), q->at.lane);
     struct place at = gguf_linear_locate(q, p, tile);
-    synchronise(q); /* the tile before has been read */
     store_sums(q, sums);
-    synchronise(q);
+    gguf_linear_synchronise(q);
     if (q->v->parts == 1) {
-        each_output(q, p, tile, &at, thread, finish_output);
+        each_output(q, p, tile, &at, q->thread, finish_output);
         return;
     }
-    each_output(q, p, tile, &at, thread, publish_output);
-    ptx_if(k, arrives_last(q, p, tile, thread))
-        each_output(q, p, tile, &at, thread, finish_output);
+    each_output(q, p, tile, &at, q->thread, publish_output);
+    ptx_if(k, arrives_last(q, p, tile, q->thread))
+        each_output(q, p, tile, &at, q->thread, finish_output);
 }
 
 /* ---- a gate whose gate and up are of two types ---- */

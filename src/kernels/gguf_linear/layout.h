@@ -70,28 +70,32 @@ static inline uint32_t row_align(const ptxgen_gguf_linear_spec *s, uint32_t type
     uint64_t bits = row_bytes(s, type) | unit_bytes(type) | f->align | 16;
     return (uint32_t)(bits & -bits);
 }
-/* Bytes of a copied row that a lane may read, past an address that is a multiple of 16. */
-static inline uint32_t copied_bytes(const ptxgen_gguf_linear_spec *s, uint32_t type)
+/*
+ * Bytes of a row's `units` copied at once that a lane may read, past an address that is a multiple
+ * of 16.
+ */
+static inline uint32_t copied_bytes(const ptxgen_gguf_linear_spec *s, uint32_t type, uint32_t units)
 {
     uint32_t align = row_align(s, type), most_shift = 16 - align, word = align < 4 ? 4 : 0;
-    return most_shift + unit_bytes(type) + word;
+    return most_shift + units * unit_bytes(type) + word;
 }
 /* Chunks of 16 bytes of a copied row. */
-static inline uint32_t row_chunks(const ptxgen_gguf_linear_spec *s, uint32_t type)
+static inline uint32_t row_chunks(const ptxgen_gguf_linear_spec *s, uint32_t type, uint32_t units)
 {
-    return (copied_bytes(s, type) + 15) / 16;
+    return (copied_bytes(s, type, units) + 15) / 16;
 }
 /* Bytes from row to row of a slot: an odd number of 16 bytes, which spreads 8 rows over all banks.
  */
-static inline uint32_t slot_pitch(const ptxgen_gguf_linear_spec *s, uint32_t type)
+static inline uint32_t slot_pitch(const ptxgen_gguf_linear_spec *s, uint32_t type, uint32_t units)
 {
-    return (row_chunks(s, type) | 1) * 16;
+    return (row_chunks(s, type, units) | 1) * 16;
 }
-static inline uint32_t slot_bytes(const ptxgen_gguf_linear_spec *s)
+/* A slot of the ring of wk warps, which has a unit for each. */
+static inline uint32_t slot_bytes(const ptxgen_gguf_linear_spec *s, uint32_t wk)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < matrix_count(s); i++) {
-        uint32_t bytes = TILE_ROWS * slot_pitch(s, s->w_type[i]);
+        uint32_t bytes = TILE_ROWS * slot_pitch(s, s->w_type[i], wk);
         most = bytes > most ? bytes : most;
     }
     return most;

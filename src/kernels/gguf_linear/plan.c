@@ -10,6 +10,11 @@
 
 enum { MAX_WARPS = 16, MAX_N = 1 << 29, MAX_K = 1 << 22, MAX_STAGES = 8 };
 
+/* Shared memory that is left to a CTA of the next launch's kernel that makes h. */
+enum { SHARED_BESIDE = 4 * 1024 };
+/* Beside so much shared memory Hopper's L1 cache keeps 60 KB; beside more, 28. */
+enum { SHARED_BESIDE_L1 = 195 * 1024 };
+
 /* ---- validation ---- */
 
 static ptxgen_status check_matrix(const ptxgen_gguf_linear_spec *s, uint32_t i, ptxgen_error *err)
@@ -157,7 +162,7 @@ struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
 static uint64_t shared_bytes(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
 {
     uint64_t warps = v->wn * v->wk;
-    return warps * v->stages * slot_bytes(&p->spec) +
+    return (uint64_t)v->wn * v->stages * slot_bytes(&p->spec, v->wk) +
            (uint64_t)part_units(&p->spec, v->parts) * record_bytes(p, v->tile_m) +
            warps * columns(p, v->tile_m) * TILE_ROWS * 4 + (v->parts > 1 ? v->wn * 4 : 0);
 }
@@ -168,7 +173,7 @@ static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_varian
     uint32_t most = (tiles + v->wn - 1) / v->wn;
     uint64_t bytes = shared_bytes(p, v);
     if (v->parts > units(&p->spec) || v->wk > part_units(&p->spec, v->parts) ||
-        bytes > p->target.shared_per_cta)
+        bytes + SHARED_BESIDE > p->target.shared_per_cta)
         return false;
     v->part_ctas = multiprocessors / v->parts ? multiprocessors / v->parts : 1;
     v->part_ctas = v->part_ctas < most ? v->part_ctas : most;
@@ -179,29 +184,37 @@ static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_varian
 
 /*
  * Time on a multiprocessor, in hundredths of the time that memory takes to deliver one unit of a
- * tile. The terms:
- *   - the units of the CTA with the most tiles, longer where fewer than 64 KB in flight do not keep
- *     the memory busy, and where a multiprocessor has few warps to multiply;
- *   - steps in which a warp has nothing to multiply;
+ * tile. docs/notes/gguf_linear.md says where the weights come from. The terms:
+ *   - the units of the CTA with the most tiles: reading them, which takes longer where the warps
+ *     along K read short runs of a row, where fewer than 32 KB in flight do not keep the memory
+ *     busy, and where the L1 cache is small; or multiplying them, if that takes longer; either with
+ *     few warps;
+ *   - tiles and steps in which warps have nothing to multiply, six tenths each;
  *   - records that the CTA loads before it multiplies, half of which the ring hides;
- *   - the end of a round, for each warp along K, and the sum of parts.
+ *   - the ends of rounds, which the CTA's other tiles hide in part but for one, and sums of parts.
  */
 static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
-    uint64_t warps = v->wn * v->wk, own = part_units(s, v->parts), slot = slot_bytes(s);
+    uint64_t warps = v->wn * v->wk, own = part_units(s, v->parts);
+    uint64_t slot = slot_bytes(s, v->wk) / v->wk;
     uint64_t tiles = all_tiles(s), cta_tiles = (tiles + v->part_ctas - 1) / v->part_ctas;
     uint64_t rounds = (cta_tiles + v->wn - 1) / v->wn;
-    uint64_t streaming = cta_tiles * own * 100;
     uint64_t in_flight = warps * (v->stages - 1) * slot;
-    if (in_flight < 64 * 1024)
-        streaming = streaming * (64 * 1024) / (in_flight ? in_flight : 1);
+    uint64_t reading = 100 + 16000 / (v->wk * unit_bytes(s->w_type[0]));
+    uint64_t multiplying = (70 + 45 * n_tiles(p, v->tile_m)) * 1940 / slot;
+    if (in_flight < 32 * 1024)
+        reading = reading * (32 * 1024) / in_flight;
+    if (v->shared_bytes > SHARED_BESIDE_L1)
+        reading += reading / 14;
+    uint64_t streaming = cta_tiles * own * (reading > multiplying ? reading : multiplying);
     if (warps < 12)
         streaming = streaming * (24 - warps) / 12;
-    uint64_t idle = (rounds * warp_units(s, v) * warps - cta_tiles * own) * 15;
+    uint64_t idle =
+        (rounds * v->wn - cta_tiles) * own * 60 + cta_tiles * (warp_units(s, v) * v->wk - own) * 60;
     uint64_t records = own * record_bytes(p, v->tile_m) * 50 / slot;
-    uint64_t ends = rounds * (v->wk + v->tile_m) * 20;
-    return streaming + idle + records + ends + (v->parts > 1 ? 400 + rounds * v->tile_m * 20 : 0);
+    uint64_t end = 600 + 60 * v->tile_m + (v->parts > 1 ? 3000 : 0);
+    return streaming + idle + records + end + (rounds - 1) * end / v->wn;
 }
 
 static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,

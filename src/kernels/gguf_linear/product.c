@@ -242,7 +242,7 @@ void gguf_linear_multiply(struct gguf_linear_kernel *q, const struct phase *p, p
                           struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    const uint32_t pitch = slot_pitch(q->spec, p->type->type);
+    const uint32_t pitch = slot_pitch(q->spec, p->type->type, q->v->wk);
     struct operands o = {.type = p->type,
                          .record = record,
                          .n_tiles = n_tiles(q->plan, q->v->tile_m),
@@ -253,7 +253,8 @@ void gguf_linear_multiply(struct gguf_linear_kernel *q, const struct phase *p, p
     o.u.pair_bytes = q->pair_bytes;
     o.u.odd = q->odd;
     o.u.upper = q->upper;
-    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(pitch), slot);
+    ptx_u32 own = ptx_mad_lo_u32(k, q->wk, U32(unit_bytes(p->type->type)), slot);
+    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(pitch), own);
     for (unsigned i = 0; i < 2; i++) {
         o.u.row[i] = i ? ptx_add_u32(k, row, U32(HALF_ROWS * pitch)) : row;
         if (o.u.align < 16)

@@ -62,7 +62,7 @@ struct token {
     double common;     /* the part of the error that is relative to h */
     double largest;
     bool is_nan, is_beyond; /* the compute type does not hold h */
-    bool is_open; /* squares are below what f32 holds: no statement */
+    bool is_open;           /* squares are below what f32 holds: no statement */
 };
 
 /* A row of w as the two parts of each weight, and by unit the largest scale. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of a warp: copies of weights by cp.async, some units ahead of the product.
+ * The ring of the warps along K: copies of weights by cp.async, some steps ahead of the product.
  *
- * A slot has a unit of each of the tile's 16 rows, as chunks of 16 bytes. They are numbered row by
- * row, and a warp copies 32 consecutive ones at a time: neighbours along a row reach memory as one
- * request, and the requests that a multiprocessor can have under way are what limits it.
+ * A slot has, of each of the tile's 16 rows, wk neighbouring units, one for each warp, as chunks of
+ * 16 bytes. They are numbered row by row, and the warps copy consecutive ones at a time: neighbours
+ * along a row reach memory as one request, and the requests that a multiprocessor can have under
+ * way are what limits it.
  *
  * Rows of most types do not begin at multiples of 16 bytes. A chunk begins at the multiple below,
  * and the row lies as far into its place as it did behind that. These copies read a few bytes
@@ -22,7 +23,7 @@ static bool is_shifted(const struct gguf_linear_kernel *q, const struct phase *p
 void gguf_linear_next_slot(struct gguf_linear_kernel *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = slot_bytes(q->spec);
+    uint32_t bytes = slot_bytes(q->spec, q->v->wk);
     ptx_u32 next = ptx_add_u32(k, slot, U32(bytes));
     ptx_u32 end = ptx_add_u32(k, q->ring, U32(q->v->stages * bytes));
     ptx_selp_u32_to(k, slot, q->ring, next, ptx_setp_eq_u32(k, next, end));
@@ -88,10 +89,15 @@ void gguf_linear_find_rows(struct gguf_linear_kernel *q, const struct phase *p,
 
 /* ---- copies ---- */
 
-/* Times that a warp copies 32 chunks. */
+/* Threads that copy together, and times that each copies a chunk. */
+static uint32_t team(const struct gguf_linear_kernel *q)
+{
+    return 32 * q->v->wk;
+}
 static uint32_t copies(const struct gguf_linear_kernel *q, const struct phase *p)
 {
-    return (TILE_ROWS * row_chunks(q->spec, p->type->type) + 31) / 32;
+    uint32_t chunks = TILE_ROWS * row_chunks(q->spec, p->type->type, q->v->wk);
+    return (chunks + team(q) - 1) / team(q);
 }
 
 /* The row and the chunk of it that the lane copies at a time, and its place in a slot. */
@@ -101,17 +107,17 @@ struct chunk {
 static struct chunk find_chunk(struct gguf_linear_kernel *q, const struct phase *p, uint32_t copy)
 {
     ptx_kernel *k = q->k;
-    const uint32_t type = p->type->type, chunks = row_chunks(q->spec, type);
-    ptx_u32 number = copy ? ptx_add_u32(k, q->at.lane, U32(32 * copy)) : q->at.lane;
+    const uint32_t type = p->type->type, chunks = row_chunks(q->spec, type, q->v->wk);
+    ptx_u32 number = copy ? ptx_add_u32(k, q->thread, U32(team(q) * copy)) : q->thread;
     struct chunk c;
     c.row = gemm_divide(k, number, chunks);
     c.in_row = gemm_remainder(k, number, chunks);
     ptx_u32 in_row = ptx_mul_lo_u32(k, c.in_row, U32(16));
-    c.place = ptx_mad_lo_u32(k, c.row, U32(slot_pitch(q->spec, type)), in_row);
+    c.place = ptx_mad_lo_u32(k, c.row, U32(slot_pitch(q->spec, type, q->v->wk)), in_row);
     return c;
 }
 
-/* The tile's first unit of the warp, and where the lane's chunks are behind it. */
+/* The tile's first units of the part, and where the lane's chunks are behind it. */
 static void find_tile(struct gguf_linear_kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
@@ -120,7 +126,7 @@ static void find_tile(struct gguf_linear_kernel *q, struct stream *s)
     const uint64_t bytes = row_bytes(q->spec, type);
     struct place at = gguf_linear_locate(q, p, s->tile);
     ptx_u64 feature = ptx_cvt_u64_u32(k, at.feature), n = ptx_cvt_u64_u32(k, at.n);
-    ptx_u32 first = ptx_mul_lo_u32(k, q->first, U32(unit_bytes(type)));
+    ptx_u32 first = ptx_mul_lo_u32(k, q->part_first, U32(unit_bytes(type)));
     ptx_u64 ahead = ptx_mad_lo_u64(k, feature, U64(bytes), ptx_cvt_u64_u32(k, first));
     for (unsigned i = 0; i < (is_interleaved(q->spec) ? 2u : 1u); i++) {
         ptx_u64 begin = i ? q->params[PRODUCT_W + 1] : at.w;
@@ -139,11 +145,11 @@ static void find_tile(struct gguf_linear_kernel *q, struct stream *s)
         ptx_mad_lo_u32_to(k, s->offsets[i], c.in_row, U32(16), of_row);
     }
     ptx_pred is_edge = ptx_setp_eq_u32(k, at.feature, U32(0));
-    uint32_t reach = copied_bytes(q->spec, type) / (uint32_t)bytes + 1; /* rows, from a unit on */
+    uint32_t reach = copied_bytes(q->spec, type, q->v->wk) / (uint32_t)bytes + 1; /* rows */
     ptx_pred is_near = ptx_setp_lt_u32(k, last, U32(tile_features(q->spec) + reach));
     is_edge = ptx_or_pred(k, is_edge, is_near);
     ptx_selp_u32_to(k, s->edge, U32(1), U32(0), is_edge);
-    ptx_mov_u32_to(k, s->left, q->count);
+    ptx_mov_u32_to(k, s->left, q->part_count);
 }
 
 /* Neighbours in the L2's line are wanted soon; the modifier is of PTX 7.4. */
@@ -171,8 +177,8 @@ static void copy_bytes(ptx_kernel *k, ptx_u64 from, ptx_u32 to, ptx_u64 begin, p
 /* Whether the lane has a chunk this time. */
 static ptx_pred has_chunk(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy)
 {
-    uint32_t all = TILE_ROWS * row_chunks(q->spec, s->phase->type->type);
-    return ptx_setp_lt_u32(q->k, q->at.lane, U32(all - 32 * copy));
+    uint32_t all = TILE_ROWS * row_chunks(q->spec, s->phase->type->type, q->v->wk);
+    return ptx_setp_lt_u32(q->k, q->thread, U32(all - team(q) * copy));
 }
 
 /* One of two values by the half of the tile that the lane's chunk is in. */
@@ -180,36 +186,58 @@ static ptx_u64 of_half(struct gguf_linear_kernel *q, const struct stream *s, uin
                        const ptx_u64 values[2])
 {
     ptx_kernel *k = q->k;
-    uint32_t lower = HALF_ROWS * row_chunks(q->spec, s->phase->type->type); /* chunks */
-    if (!is_interleaved(q->spec) || 32 * (copy + 1) <= lower)
+    uint32_t lower = HALF_ROWS * row_chunks(q->spec, s->phase->type->type, q->v->wk); /* chunks */
+    if (!is_interleaved(q->spec) || team(q) * (copy + 1) <= lower)
         return values[0];
-    if (32 * copy >= lower)
+    if (team(q) * copy >= lower)
         return values[1];
-    ptx_pred is_upper = ptx_setp_ge_u32(k, q->at.lane, U32(lower - 32 * copy));
+    ptx_pred is_upper = ptx_setp_ge_u32(k, q->thread, U32(lower - team(q) * copy));
     return ptx_selp_u64(k, values[1], values[0], is_upper);
 }
 
-/* The lane's chunk of a unit whose rows lie at multiples of 16 bytes. */
-static void copy_aligned(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy)
+/* Whether each slot has a unit for each warp. */
+static bool fills_slots(const struct gguf_linear_kernel *q)
+{
+    return q->v->parts == 1 && units(q->spec) % q->v->wk == 0;
+}
+
+/* Bytes of a row's next units. */
+static ptx_u32 piece_bytes(struct gguf_linear_kernel *q, const struct stream *s)
+{
+    const uint32_t bytes = unit_bytes(s->phase->type->type);
+    if (fills_slots(q))
+        return U32(q->v->wk * bytes);
+    return ptx_mul_lo_u32(q->k, ptx_min_u32(q->k, s->left, U32(q->v->wk)), U32(bytes));
+}
+
+/* The lane's chunk of units whose rows lie at multiples of 16 bytes. */
+static void copy_aligned(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy,
+                         ptx_u32 bytes)
 {
     ptx_kernel *k = q->k;
+    uint32_t all = TILE_ROWS * row_chunks(q->spec, s->phase->type->type, q->v->wk);
     ptx_u64 from = of_half(q, s, copy, s->next);
     from = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, s->offsets[copy]));
     ptx_u32 to = ptx_add_u32(k, s->fill, s->places[copy]);
-    if (TILE_ROWS * row_chunks(q->spec, s->phase->type->type) >= 32 * (copy + 1)) {
+    if (all >= team(q) * (copy + 1) && fills_slots(q)) {
         ptx_cp_async_cg_m(k, line_hint(q), to, 0, from, 0, 16);
         return;
     }
-    ptx_guarded(k, has_chunk(q, s, copy))
+    ptx_pred wanted = has_chunk(q, s, copy);
+    if (!fills_slots(q)) {
+        ptx_u32 in_row = find_chunk(q, s->phase, copy).in_row;
+        wanted = ptx_setp_bool_lt_u32(k, ptx_mul_lo_u32(k, in_row, U32(16)), bytes, wanted);
+    }
+    ptx_guarded(k, wanted)
         ptx_cp_async_cg_m(k, line_hint(q), to, 0, from, 0, 16);
 }
 
 /* Of other units, the chunk that has the byte as far behind the row's first. */
 static void copy_shifted(struct gguf_linear_kernel *q, const struct stream *s, uint32_t copy,
-                         bool is_edge)
+                         ptx_u32 bytes, bool is_edge)
 {
     ptx_kernel *k = q->k;
-    const uint32_t type = s->phase->type->type, chunks = row_chunks(q->spec, type);
+    const uint32_t type = s->phase->type->type, chunks = row_chunks(q->spec, type, q->v->wk);
     const uint32_t word = row_align(q->spec, type) < 4 ? 4 : 0;
     ptx_u64 exact = of_half(q, s, copy, s->next);
     exact = ptx_add_u64(k, exact, ptx_cvt_u64_u32(k, s->offsets[copy]));
@@ -218,9 +246,9 @@ static void copy_shifted(struct gguf_linear_kernel *q, const struct stream *s, u
     ptx_u32 to = ptx_add_u32(k, s->fill, s->places[copy]);
     ptx_u32 in_row = find_chunk(q, s->phase, copy).in_row;
     ptx_u32 begins = ptx_mul_lo_u32(k, in_row, U32(16));
-    ptx_pred wanted =
-        ptx_setp_lt_u32(k, begins, ptx_add_u32(k, shift, U32(unit_bytes(type) + word)));
-    if (TILE_ROWS * chunks < 32 * (copy + 1))
+    ptx_u32 end_byte = ptx_add_u32(k, ptx_add_u32(k, shift, bytes), U32(word));
+    ptx_pred wanted = ptx_setp_lt_u32(k, begins, end_byte);
+    if (TILE_ROWS * chunks < team(q) * (copy + 1))
         wanted = ptx_and_pred(k, wanted, has_chunk(q, s, copy));
     if (!is_edge) {
         ptx_guarded(k, wanted)
@@ -238,34 +266,35 @@ static void copy_shifted(struct gguf_linear_kernel *q, const struct stream *s, u
     }
 }
 
-static void copy_unit(struct gguf_linear_kernel *q, const struct stream *s)
+static void copy_units(struct gguf_linear_kernel *q, const struct stream *s)
 {
     ptx_kernel *k = q->k;
+    ptx_u32 bytes = piece_bytes(q, s);
     if (!is_shifted(q, s->phase)) { /* then K is whole units, too */
         for (uint32_t i = 0; i < copies(q, s->phase); i++)
-            copy_aligned(q, s, i);
+            copy_aligned(q, s, i, bytes);
         return;
     }
     ptx_if_else(k, ptx_setp_eq_u32(k, s->edge, U32(0)))
         for (uint32_t i = 0; i < copies(q, s->phase); i++)
-            copy_shifted(q, s, i, false);
+            copy_shifted(q, s, i, bytes, false);
     else
         for (uint32_t i = 0; i < copies(q, s->phase); i++)
-            copy_shifted(q, s, i, true);
+            copy_shifted(q, s, i, bytes, true);
 }
 
 void gguf_linear_issue(struct gguf_linear_kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
     uint32_t bytes = q->v->wk * unit_bytes(s->phase->type->type);
-    ptx_pred has_units = ptx_setp_ne_u32(k, q->count, U32(0));
-    ptx_if(k, ptx_setp_bool_lt_u32(k, s->tile, U32(phase_tiles(q->spec, s->phase)), has_units)) {
-        copy_unit(q, s);
+    ptx_if(k, ptx_setp_lt_u32(k, s->tile, U32(phase_tiles(q->spec, s->phase)))) {
+        copy_units(q, s);
         for (unsigned i = 0; i < (is_interleaved(q->spec) ? 2u : 1u); i++)
             ptx_add_u64_to(k, s->next[i], s->next[i], U64(bytes));
-        ptx_sub_u32_to(k, s->left, s->left, U32(1));
         gguf_linear_next_slot(q, s->fill);
-        ptx_if(k, ptx_setp_eq_u32(k, s->left, U32(0))) {
+        ptx_if_else(k, ptx_setp_gt_u32(k, s->left, U32(q->v->wk)))
+            ptx_sub_u32_to(k, s->left, s->left, U32(q->v->wk));
+        else {
             ptx_add_u32_to(k, s->tile, s->tile, U32(tile_step(q)));
             find_tile(q, s);
         }
