@@ -10,6 +10,7 @@
 
 #include "src/harness/problem.h"
 
+#include <ptxgen/gguf_linear.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
@@ -89,8 +90,26 @@ static const struct shape gpu_shapes[] = {
      &(const ptxgen_w8a8_spec){.k = 4096, .n = 1024, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16}},
     {&w8a8_harness, 1000,
      &(const ptxgen_w8a8_spec){.k = 2048, .n = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16}},
+    {&gguf_linear_harness, 1,
+     &(const ptxgen_gguf_linear_spec){.k = 8192,
+                                      .n = {8192},
+                                      .w_type = {PTXGEN_GGUF_Q4_K},
+                                      .x_type = PTXGEN_F16,
+                                      .y_type = PTXGEN_F16}},
+    {&gguf_linear_harness, 8,
+     &(const ptxgen_gguf_linear_spec){.k = 14336,
+                                      .n = {4096},
+                                      .w_type = {PTXGEN_GGUF_Q6_K},
+                                      .x_type = PTXGEN_F16,
+                                      .y_type = PTXGEN_F16}},
 };
 static const struct shape cpu_shapes[] = {
+    {&gguf_linear_harness, 8,
+     &(const ptxgen_gguf_linear_spec){.k = 14336,
+                                      .n = {40},
+                                      .w_type = {PTXGEN_GGUF_Q8_0},
+                                      .x_type = PTXGEN_F32,
+                                      .y_type = PTXGEN_F16}},
     {&marlin_harness, 5,
      &(const ptxgen_marlin_spec){.k = 512, .n = 96, .group_size = 128, .type = PTXGEN_F16}},
     {&marlin_harness, 17,

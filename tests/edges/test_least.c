@@ -97,6 +97,29 @@ static void rmsnorm_q4k_takes_its_least_sizes(void **state)
     }
 }
 
+static void gguf_linear_takes_its_least_sizes(void **state)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_Q8_0, PTXGEN_GGUF_MXFP4, PTXGEN_GGUF_Q5_1};
+    (void)state;
+    for (int i = 0; i < DEVICES * 3 * 4; i++) {
+        unsigned which = (unsigned)i / (DEVICES * 3);
+        if (!test_in_share(i))
+            continue;
+        uint32_t n = size_of(which, 0, 1, 20);
+        const ptxgen_gguf_linear_spec spec = {.k = size_of(which, 1, 32, 96),
+                                              .n = {n, i % 3 ? n : 0, 0},
+                                              .epsilon = which ? 1e-6f : 0,
+                                              .max_m = which % 2,
+                                              .w_type = {types[i % 3], types[i / 3 % 3]},
+                                              .x_type = (uint8_t)(i / DEVICES % 3),
+                                              .y_type = (uint8_t)(i % 3),
+                                              .norm = i % 2,
+                                              .epilogue = (uint8_t)(i % 3),
+                                              .bias = i % 2};
+        run_spec(devices[i % DEVICES], &gguf_linear_harness, &spec, 1);
+    }
+}
+
 static void w8a8_takes_its_least_sizes(void **state)
 {
     (void)state;
@@ -165,6 +188,7 @@ int main(void)
         cmocka_unit_test(sparse24_takes_its_least_sizes),
         cmocka_unit_test(marlin_takes_its_least_sizes),
         cmocka_unit_test(rmsnorm_q4k_takes_its_least_sizes),
+        cmocka_unit_test(gguf_linear_takes_its_least_sizes),
         cmocka_unit_test(w8a8_takes_its_least_sizes),
         cmocka_unit_test(a_norm_of_nothing_is_refused),
         cmocka_unit_test(quantise_takes_its_least_sizes),

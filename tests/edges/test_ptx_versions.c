@@ -36,6 +36,7 @@ struct subject {
         ptxgen_w8a8_spec w8a8;
         ptxgen_quantise_spec quantise;
         ptxgen_gguf_rows_spec gguf_rows;
+        ptxgen_gguf_linear_spec gguf_linear;
     } as;
     const void *spec;
     const struct harness *harness;
@@ -228,6 +229,25 @@ static bool make_rmsnorm_q4k(size_t number, struct subject *s)
     return true;
 }
 
+static bool make_gguf_linear(size_t number, struct subject *s)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_Q8_0};
+    s->as.gguf_linear = (ptxgen_gguf_linear_spec){.k = 512,
+                                                  .n = {40, 40},
+                                                  .epsilon = 1e-6f,
+                                                  .max_m = PTXGEN_GGUF_LINEAR_MAX_M,
+                                                  .w_type = {types[number], types[number / 2]},
+                                                  .x_type = (uint8_t)number,
+                                                  .y_type = (uint8_t)number,
+                                                  .norm = number == 2,
+                                                  .epilogue = (uint8_t)number};
+    s->family = ptxgen_gguf_linear_family();
+    s->harness = &gguf_linear_harness;
+    s->spec = &s->as.gguf_linear;
+    s->most_rows = PTXGEN_GGUF_LINEAR_MAX_M;
+    return true;
+}
+
 static bool make_w8a8(size_t number, struct subject *s)
 {
     s->as.w8a8 = (ptxgen_w8a8_spec){.k = 264,
@@ -293,6 +313,12 @@ static void rmsnorm_q4k_is_right_at_every_ptx_version(void **state)
     check_family(3, make_rmsnorm_q4k, run_by_harness);
 }
 
+static void gguf_linear_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(3, make_gguf_linear, run_by_harness);
+}
+
 static void quantise_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
@@ -318,6 +344,7 @@ int main(void)
         cmocka_unit_test(sparse24_is_right_at_every_ptx_version),
         cmocka_unit_test(marlin_is_right_at_every_ptx_version),
         cmocka_unit_test(rmsnorm_q4k_is_right_at_every_ptx_version),
+        cmocka_unit_test(gguf_linear_is_right_at_every_ptx_version),
         cmocka_unit_test(w8a8_is_right_at_every_ptx_version),
         cmocka_unit_test(quantise_is_right_at_every_ptx_version),
         cmocka_unit_test(gguf_rows_is_right_at_every_ptx_version),

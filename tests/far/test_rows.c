@@ -262,6 +262,34 @@ static void rows_of_w8a8_are_reached(void **state)
     }
 }
 
+/* ---- gguf_linear ---- */
+
+static void rows_of_gguf_linear_are_reached(void **state)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q8_0};
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint32_t i = 0; i < 3 * 3 * STRIDES; i++) {
+            ptxgen_gguf_linear_spec spec = {.k = 512,
+                                            .n = {40, 24},
+                                            .epsilon = 1e-5f,
+                                            .max_m = PTXGEN_GGUF_LINEAR_MAX_M,
+                                            .w_type = {types[i % 3], types[i / 3 % 3]},
+                                            .x_type = (uint8_t)(i / 3 % 3),
+                                            .y_type = (uint8_t)((i + i / 3) % 3),
+                                            .norm = i % 2,
+                                            .residual = (uint8_t)(1 + i % 2),
+                                            .residual_out = 1,
+                                            .bias = 1};
+            if (test_in_share(done++))
+                run_far(&device, &gguf_linear_harness, &spec, NULL, strides[i / 9], false);
+        }
+        device_close(&device);
+    }
+}
+
 /* ---- rmsnorm_q4k ---- */
 
 /* Plans of 2, 4 and 8 tokens at most have tiles of their own for two. */
@@ -337,6 +365,7 @@ int main(void)
         cmocka_unit_test(rows_of_marlin_are_reached),
         cmocka_unit_test(rows_of_sparse24_are_reached),
         cmocka_unit_test(rows_of_w8a8_are_reached),
+        cmocka_unit_test(rows_of_gguf_linear_are_reached),
         cmocka_unit_test(rows_of_rmsnorm_q4k_are_reached),
         cmocka_unit_test(rows_of_quantise_are_reached),
         cmocka_unit_test(rows_of_gguf_rows_are_reached),

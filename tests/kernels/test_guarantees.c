@@ -26,6 +26,7 @@
 VERB(dense)
 VERB(marlin)
 VERB(rmsnorm_q4k)
+VERB(gguf_linear)
 VERB(sparse24)
 VERB(w8a8)
 
@@ -35,6 +36,7 @@ static const struct family {
                                ptxgen_error *err);
 } dense = {&dense_harness, guarantee_dense}, marlin = {&marlin_harness, guarantee_marlin},
   rmsnorm_q4k = {&rmsnorm_q4k_harness, guarantee_rmsnorm_q4k},
+  gguf_linear = {&gguf_linear_harness, guarantee_gguf_linear},
   sparse24 = {&sparse24_harness, guarantee_sparse24}, w8a8 = {&w8a8_harness, guarantee_w8a8};
 
 /* ---- bits ---- */
@@ -263,6 +265,24 @@ static void guarantees_of_rmsnorm_q4k_hold(void **state)
                                          .y_type = PTXGEN_F32};
     EXPECT(&rmsnorm_q4k, "cpu:sm_80", &spec, .most = 8, .ends = true);
     EXPECT(&rmsnorm_q4k, "cpu:sm_80", &one, .most = 1, .invariant = true);
+}
+
+static void guarantees_of_gguf_linear_hold(void **state)
+{
+    (void)state;
+    const ptxgen_gguf_linear_spec spec = {.k = 2048,
+                                          .n = {48},
+                                          .max_m = 8,
+                                          .w_type = {PTXGEN_GGUF_Q6_K},
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F32};
+    const ptxgen_gguf_linear_spec one = {.k = 672,
+                                         .n = {48},
+                                         .max_m = 1,
+                                         .w_type = {PTXGEN_GGUF_Q8_0},
+                                         .y_type = PTXGEN_F32};
+    EXPECT(&gguf_linear, "cpu:sm_80", &spec, .most = 8);
+    EXPECT(&gguf_linear, "cpu:sm_80", &one, .most = 1, .invariant = true);
 }
 
 static void guarantees_of_sparse24_hold(void **state)
@@ -687,6 +707,7 @@ int main(void)
         cmocka_unit_test(guarantees_of_dense_hold),
         cmocka_unit_test(guarantees_of_marlin_hold),
         cmocka_unit_test(guarantees_of_rmsnorm_q4k_hold),
+        cmocka_unit_test(guarantees_of_gguf_linear_hold),
         cmocka_unit_test(guarantees_of_sparse24_hold),
         cmocka_unit_test(guarantees_of_w8a8_hold),
         cmocka_unit_test(bounds_of_marlin_are_of_the_form_that_is_said),

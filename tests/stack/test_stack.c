@@ -114,6 +114,18 @@ static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k_spec = {.k = 4096,
                                                          .bias = 1,
                                                          .residual = 1,
                                                          .residual_out = 1};
+static const ptxgen_gguf_linear_spec gguf_linear_spec = {.k = 4096,
+                                                         .n = {4096, 4096},
+                                                         .epsilon = 1e-6f,
+                                                         .w_type = {PTXGEN_GGUF_Q6_K,
+                                                                    PTXGEN_GGUF_Q8_0},
+                                                         .x_type = PTXGEN_F32,
+                                                         .y_type = PTXGEN_BF16,
+                                                         .norm = 1,
+                                                         .residual = PTXGEN_GGUF_LINEAR_AFTER,
+                                                         .residual_out = 1,
+                                                         .epilogue = PTXGEN_EPILOGUE_GEGLU,
+                                                         .bias = 1};
 static const ptxgen_quantise_spec quantise_spec = {.k = 20000,
                                                    .x_type = PTXGEN_BF16,
                                                    .group = PTXGEN_QUANTISE_GROUP,
@@ -133,6 +145,7 @@ static const struct {
                 {ptxgen_sparse24_family, &sparse24_specs[0]},
                 {ptxgen_sparse24_family, &sparse24_specs[1]},
                 {ptxgen_rmsnorm_q4k_family, &rmsnorm_q4k_spec},
+                {ptxgen_gguf_linear_family, &gguf_linear_spec},
                 {ptxgen_quantise_family, &quantise_spec},
                 {ptxgen_gguf_rows_family, &gguf_rows_spec}};
 enum { FAMILIES = sizeof families / sizeof *families };
