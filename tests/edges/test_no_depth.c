@@ -310,6 +310,8 @@ static void w8a8_without_depth(void **state)
                                        .epilogue = i % 2,
                                        .activation = (uint8_t)(i % 2 ? 0 : i),
                                        .bias = i != 3,
+                                       .codes = i > 3,
+                                       .group = i > 3 ? PTXGEN_W8A8_GROUP : 0,
                                        .residual = i > 1};
         const struct epilogue f = {40, (ptxgen_activation)spec.activation, i % 2, i % 2 ? 8 : 0};
         run(state, &w8a8_harness, &spec, &f, false);
