@@ -56,7 +56,7 @@ typedef struct ptxgen_linear_options {
 
 /**
  * A layer with 4-bit weights, by `marlin`: any format of ptxgen/marlin_formats.h. With `up`, which
- * may be NULL, y = silu(gate) · up, `weights` being gate; there is then no bias and no activation.
+ * may be NULL, y = silu(gate) · up, `weights` being gate; a bias or an activation is then refused.
  * Errors: those of ptxgen_w4_describe, the family's plan and its packing.
  */
 PTXGEN_API ptxgen_status ptxgen_linear_from_w4(ptxgen_dispatcher *dispatcher,
@@ -89,7 +89,7 @@ PTXGEN_API void ptxgen_linear_destroy(ptxgen_linear *linear);
 PTXGEN_API uint32_t ptxgen_linear_k(const ptxgen_linear *linear);
 PTXGEN_API uint32_t ptxgen_linear_n(const ptxgen_linear *linear);
 PTXGEN_API uint64_t ptxgen_linear_bytes(const ptxgen_linear *linear);
-/** The family that computes it, as "marlin". */
+/** The family that computes it, as "marlin"; NULL for NULL. */
 PTXGEN_API const char *ptxgen_linear_family(const ptxgen_linear *linear);
 
 /** One run; zero it, then fill it. The family's rules for addresses and overlaps hold. */

@@ -18,7 +18,8 @@
  *
  * What is found. A kernel of a pack serves a dispatch whose family, plan version, spec and target
  * (architecture, multiprocessors and shared memory of the chip, but not the driver's version) are
- * those that it was made for, by the same version of this library. Anything else is compiled as
+ * those that it was made for, by the same sources of this library (ptxgen_family.revision; a family
+ * without a revision must raise its plan_version with every change). Anything else is compiled as
  * without packs, as is what does not load; the dispatcher's log says why. Stored tiles (tune.h) do
  * not apply to kernels of packs. A dispatcher with max_registers, line_info or a dump folder does
  * not look into its packs, and an override goes before them.
@@ -46,7 +47,8 @@ typedef struct ptxgen_pack ptxgen_pack;
 
 /**
  * Maps a file. Errors: PTXGEN_ERROR_FILE when it cannot be opened or mapped, and those of
- * ptxgen_pack_read. A file that another process shortens meanwhile faults on access.
+ * ptxgen_pack_read. A file that another process shortens meanwhile faults on access, so replace
+ * packs that are in use by renaming, not by writing.
  */
 PTXGEN_API ptxgen_status ptxgen_pack_open(const char *path, ptxgen_pack **pack, ptxgen_error *err);
 /**

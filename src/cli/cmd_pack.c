@@ -146,6 +146,9 @@ static void find_line(const ptxgen_pack_entry *entry, const char *name, char *va
     const char *found = strstr(subject, wanted);
     found = found ? found + strlen(wanted) : "";
     snprintf(value, size, "%.*s", (int)strcspn(found, "\n"), found);
+    for (char *c = value; *c; c++) /* a pack of unknown origin may hold anything */
+        if (*c < ' ' || *c > '~')
+            *c = '?';
 }
 
 static void list_lines(const ptxgen_pack *pack)
@@ -207,7 +210,8 @@ static int pack(int argc, char **argv)
         {.name = "target",
          .key = KEY_TARGET,
          .arg = "NAME[,NAME...]",
-         .doc = "Chips to make the kernels for (sm_80): H200, RTX-4090 ..., sm_90a ..., native"},
+         .doc = "Chips to make the kernels for (sm_80): H200, RTX-4090 ..., native; sm_90a and the "
+                "like stand for the largest common chip of that architecture, and serve no other"},
         {.name = "ptxas",
          .key = KEY_PTXAS,
          .arg = "PATH",

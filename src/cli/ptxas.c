@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-enum { PATH_SIZE = 256, LOG_SIZE = 700 };
+enum { PATH_SIZE = 4096 + 32, LOG_SIZE = 700 };
 
 /* A folder of its own for each run. */
 struct files {
@@ -24,7 +24,7 @@ static ptxgen_status make_folder(struct files *files, ptxgen_error *err)
 {
     const char *variable = getenv("TMPDIR");
     const char *parent = variable && *variable ? variable : "/tmp";
-    snprintf(files->folder, sizeof files->folder, "%.200s/ptxgen-pack.XXXXXX", parent);
+    snprintf(files->folder, sizeof files->folder, "%.4096s/ptxgen-pack.XXXXXX", parent);
     if (!mkdtemp(files->folder))
         return ptxgen_fail(err, PTXGEN_ERROR_FILE, "no folder for the assembler in %s: %s", parent,
                            strerror(errno));
@@ -86,9 +86,10 @@ static ptxgen_status run(const char *program, const char *sm, const struct files
     if (failure)
         return ptxgen_fail(err, PTXGEN_ERROR_FILE, "the assembler %s cannot be run: %s", program,
                            strerror(failure));
-    while (waitpid(process, &state, 0) < 0 && errno == EINTR)
+    pid_t ended;
+    while ((ended = waitpid(process, &state, 0)) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(state) && WEXITSTATUS(state) == 0
+    return ended == process && WIFEXITED(state) && WEXITSTATUS(state) == 0
                ? PTXGEN_OK
                : fail_with_log(program, sm, files->log, err);
 }

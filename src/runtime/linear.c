@@ -201,7 +201,20 @@ static ptxgen_status check_options(const struct making *m, ptxgen_error *err)
     if (o->type > PTXGEN_BF16)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "a layer: type %u is not f32, f16 or bf16", o->type);
+    for (size_t i = 0; i < sizeof o->reserved; i++)
+        if (o->reserved[i])
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "a layer: reserved[%zu] of the options is not 0", i);
     return PTXGEN_OK;
+}
+
+/* A stream that does not wait for the default one must find copies and zeros. */
+static ptxgen_status wait_for_copies(const ptxgen_driver *driver, ptxgen_error *err)
+{
+    ptxgen_cu_result result = driver->ctx_synchronize();
+    return result == PTXGEN_CUDA_SUCCESS
+               ? PTXGEN_OK
+               : ptxgen_driver_fail(driver, result, err, "waiting for a layer's weights");
 }
 
 static ptxgen_status make(const struct making *m, maker *fill, ptxgen_linear **linear,
@@ -223,6 +236,8 @@ static ptxgen_status make(const struct making *m, maker *fill, ptxgen_linear **l
         status = fill(m, made, err);
         if (status == PTXGEN_OK)
             status = give_workspace(made, (ptxgen_element)m->options->type, err);
+        if (status == PTXGEN_OK)
+            status = wait_for_copies(m->dispatcher->driver, err);
     } else {
         status = no_memory(err);
     }
@@ -287,6 +302,9 @@ static ptxgen_status fill_w4(const struct making *m, ptxgen_linear *linear, ptxg
     const ptxgen_linear_options *o = m->options;
     if (!m->weights)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: weights is NULL");
+    if (m->up && (o->bias || o->activation))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "a layer: gate and up take neither a bias nor an activation");
     ptxgen_status status = ptxgen_w4_describe(m->weights, &info, err);
     if (status == PTXGEN_OK && m->up)
         status = ptxgen_w4_describe(m->up, &up, err);
@@ -302,7 +320,7 @@ static ptxgen_status fill_w4(const struct making *m, ptxgen_linear *linear, ptxg
                                      .epilogue =
                                          m->up ? PTXGEN_EPILOGUE_SWIGLU : PTXGEN_EPILOGUE_NONE,
                                      .activation = o->activation,
-                                     .bias = o->bias && !m->up};
+                                     .bias = o->bias != NULL};
     status = dispatch(linear, m, &marlin_kind, ptxgen_marlin_family(), &spec, err);
     if (status == PTXGEN_OK)
         status = pack_w4(m, &spec, linear, err);
@@ -377,7 +395,7 @@ static ptxgen_status fill_gguf(const struct making *m, ptxgen_linear *linear, pt
 {
     const ptxgen_linear_options *o = m->options;
     size_t row_bytes;
-    if (!m->rows)
+    if (!m->rows && m->n && m->k)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: rows is NULL");
     ptxgen_status status = ptxgen_gguf_row_bytes(m->type, m->k, &row_bytes, err);
     if (status != PTXGEN_OK)
@@ -424,7 +442,7 @@ static ptxgen_status fill_floats(const struct making *m, ptxgen_linear *linear, 
 {
     const ptxgen_linear_options *o = m->options;
     const ptxgen_element type = (ptxgen_element)o->type;
-    if (!m->rows)
+    if (!m->rows && m->n && m->k)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: w is NULL");
     const ptxgen_dense_spec spec = {.n = linear->n = m->n,
                                     .k = linear->k = m->k,
@@ -484,7 +502,7 @@ uint64_t ptxgen_linear_bytes(const ptxgen_linear *linear)
 
 const char *ptxgen_linear_family(const ptxgen_linear *linear)
 {
-    return linear ? linear->loaded->family->name : "";
+    return linear ? linear->loaded->family->name : NULL;
 }
 
 ptxgen_status ptxgen_linear_run(const ptxgen_linear *linear, const ptxgen_linear_args *args,

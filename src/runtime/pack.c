@@ -101,10 +101,11 @@ static bool is_within(const ptxgen_pack *pack, const struct pack_record *r)
            body_bytes(r) <= pack->size - r->offset;
 }
 
-/* The index has checked the bounds. */
+/* Bounds again: a file that is written while it is mapped has another index now. */
 static bool body_is_whole(const ptxgen_pack *pack, const struct pack_record *r)
 {
-    return strcmp(digest_of(pack->bytes + r->offset, body_bytes(r)).hex, r->body_hash.hex) == 0 &&
+    return is_within(pack, r) &&
+           strcmp(digest_of(pack->bytes + r->offset, body_bytes(r)).hex, r->body_hash.hex) == 0 &&
            pack->bytes[r->offset + body_bytes(r) - 1] == '\0' &&
            strcmp(digest_of(pack->bytes + r->offset, r->subject_bytes).hex, r->key.hex) == 0;
 }
@@ -237,6 +238,8 @@ bool ptxgen_pack_at(const ptxgen_pack *pack, size_t index, ptxgen_pack_entry *en
     if (!pack || !entry || index >= pack->count)
         return false;
     struct pack_record r = record_of(pack, index);
+    if (!is_within(pack, &r))
+        return false;
     *entry = (ptxgen_pack_entry){.subject = (const char *)pack->bytes + r.offset,
                                  .subject_bytes = r.subject_bytes,
                                  .code_bytes = r.code_bytes,
@@ -260,7 +263,7 @@ ptxgen_status ptxgen_pack_verify(const ptxgen_pack *pack, ptxgen_error *err)
 bool pack_subject_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                        struct keyed_text *subject)
 {
-    char revision[DIGEST_HEX + 1] = "";
+    char revision[DIGEST_HEX + 1] = "none, of ptxgen " PTXGEN_VERSION;
     struct text text = {.at = subject->text, .size = PACK_MOST_SUBJECT};
     ptxgen_target any_driver = *target;
     any_driver.ptx.max_ptx = 0;

@@ -18,6 +18,7 @@
 #include "src/runtime/manifest.h"
 
 #include <ptxgen/pack.h>
+#include <ptxgen/version.h>
 
 #define PACK_MAGIC "ptxgenPK"
 enum {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a pack: kernels are kept by rising key, so that the bytes do not depend on the order. */
+#include "src/runtime/cubin_check.h"
 #include "src/runtime/pack.h"
 
 #include <stdio.h>
@@ -105,6 +106,24 @@ static ptxgen_status make_item(const struct draft *d, struct item *item, ptxgen_
     return body ? PTXGEN_OK : no_memory(err);
 }
 
+/* What the assembler gives is a cubin, of a size that readers take. */
+static ptxgen_status assemble_text(struct draft *d, const char *sm, ptxgen_pack_assembler assemble,
+                                   void *user, ptxgen_error *err)
+{
+    ptxgen_error why;
+    ptxgen_status status = assemble(user, d->text, sm, &d->cubin, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (d->cubin.size > CUBIN_MOST_BYTES)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s: the assembler's cubin has %zu bytes, more than the %d of a pack",
+                           d->family->name, d->cubin.size, CUBIN_MOST_BYTES);
+    status = cubin_check(d->cubin.bytes, d->cubin.size, &why);
+    return status == PTXGEN_OK ? status
+                               : ptxgen_fail(err, status, "%s: what the assembler gave: %.700s",
+                                             d->family->name, why.message);
+}
+
 /* Where the key is, or would be; true when it is there. */
 static bool find_item(const ptxgen_pack_builder *builder, const struct digest *key, size_t *at)
 {
@@ -163,7 +182,7 @@ ptxgen_status ptxgen_pack_add(ptxgen_pack_builder *builder, const ptxgen_family 
         snprintf(sm, sizeof sm, "sm_%d%.1s", any_driver.ptx.sm, &any_driver.ptx.suffix);
         status = emit(d, spec, err);
         if (status == PTXGEN_OK && assemble)
-            status = assemble(user, d->text, sm, &d->cubin, err);
+            status = assemble_text(d, sm, assemble, user, err);
         if (status == PTXGEN_OK)
             status = insert(builder, at, d, err);
     }

@@ -344,6 +344,40 @@ static void a_kernel_that_does_not_load_is_compiled(void **state)
     ptxgen_pack_builder_destroy(builder);
 }
 
+/* Gives bytes that are no cubin: as many as `user` says. */
+static ptxgen_status give_junk(void *user, const char *ptx, const char *sm, ptxgen_cubin *cubin,
+                               ptxgen_error *err)
+{
+    (void)ptx;
+    (void)sm;
+    (void)err;
+    cubin->size = *(const size_t *)user;
+    cubin->bytes = calloc(1, 64);
+    return PTXGEN_OK;
+}
+
+static void what_an_assembler_gives_is_checked(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_target target = target_of(bench);
+    ptxgen_pack_builder *builder;
+    ptxgen_error err = {0};
+    struct toy_spec spec = {.a = 1};
+    size_t size = 64;
+    assert_int_equal(ptxgen_pack_builder_create(&builder, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_pack_add(builder, &toy_plus, &spec, &target, give_junk, &size, &err),
+                     PTXGEN_ERROR_MALFORMED);
+    assert_string_equal(err.message,
+                        "toy_plus: what the assembler gave: the 64 bytes are not a cubin: they do not "
+                        "open with the header of a 64-bit little-endian ELF file for CUDA");
+    size = (256u << 20) + 1;
+    assert_int_equal(ptxgen_pack_add(builder, &toy_plus, &spec, &target, give_junk, &size, &err),
+                     PTXGEN_ERROR_UNSUPPORTED);
+    assert_string_equal(err.message, "toy_plus: the assembler's cubin has 268435457 bytes, more "
+                                     "than the 268435456 of a pack");
+    ptxgen_pack_builder_destroy(builder);
+}
+
 static void refusals_reach_the_caller(void **state)
 {
     struct bench *bench = *state;
@@ -368,9 +402,8 @@ static void refusals_reach_the_caller(void **state)
     static unsigned char long_spec[8000];
     ptxgen_family long_family = toy_plus;
     long_family.spec_bytes = sizeof long_spec;
-    assert_int_equal(
-        ptxgen_pack_add(builder, &long_family, long_spec, &target, NULL, NULL, &err),
-        PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(ptxgen_pack_add(builder, &long_family, long_spec, &target, NULL, NULL, &err),
+                     PTXGEN_ERROR_UNSUPPORTED);
     assert_string_equal(err.message,
                         "toy_plus: the spec of 8000 bytes is too long for a key of a pack");
     assert_int_equal(ptxgen_pack_finish(builder, &bytes, &size, &err), PTXGEN_OK);
@@ -444,6 +477,7 @@ int main(void)
         claim(an_index_that_lies_is_refused),
         claim(a_pack_is_opened_by_path),
         claim(a_kernel_that_does_not_load_is_compiled),
+        claim(what_an_assembler_gives_is_checked),
         claim(refusals_reach_the_caller),
         claim(a_familys_kernel_computes_from_a_pack),
     };

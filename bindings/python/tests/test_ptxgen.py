@@ -83,7 +83,7 @@ def test_workspaces_are_kept_by_stream(device):
         kernel.launch(x=x, w=w, y=y)
         outputs.append(y.numpy())
     assert all(np.array_equal(outputs[0], other) for other in outputs[1:])
-    assert len(kernel._workspaces) == 1
+    assert [len(kept) for kept in kernel._workspaces.values()] == [1]
 
 
 @pytest.mark.parametrize("layer, format", [("gptq", "gptq"), ("marlin", "marlin")])
@@ -94,6 +94,40 @@ def test_a_layer_of_a_file_gives_the_files_own_output(device, layer, format):
     wanted = files["C"].astype("f8")
     assert y.shape == wanted.shape
     assert np.abs(y - wanted).max() <= 2e-3 * np.abs(wanted).max()
+
+
+class WithBias(dict):
+    """A layer's tensors out of a file, with a bias beside them."""
+
+    def __init__(self, files, layer, n):
+        super().__init__({name: files[name] for name in files if name.startswith(f"{layer}.")})
+        self[f"{layer}.bias"] = np.linspace(-4, 4, n, dtype="f4")
+
+
+@pytest.mark.parametrize("type, tolerance", [("f16", 2e-3), ("bf16", 2e-2)])
+def test_a_layers_bias_is_added(device, type, tolerance):
+    files = ptxgen.Files(MARLIN)
+    n = files["C"].shape[-1]
+    linear = ptxgen.Linear.from_layer(device, WithBias(files, "gptq", n), "gptq", type=type)
+    x = files["A"]
+    if type == "bf16":
+        x = (x.astype("f4").view("u4") >> 16).astype("u2")
+    y = linear(device.array(x)).numpy()
+    if type == "bf16":
+        y = (y.astype("u4") << 16).view("f4")
+    wanted = files["C"].astype("f8") + np.linspace(-4, 4, n)
+    assert np.abs(y - wanted).max() <= tolerance * np.abs(wanted).max()
+
+
+def test_what_is_no_matrix_of_the_layers_type_is_refused(device):
+    linear = ptxgen.Linear.from_layer(device, ptxgen.Files(MARLIN), "gptq")
+    with pytest.raises(ValueError, match="x has 3 dimensions; reshape it to rows"):
+        linear(device.zeros((2, 3, linear.k), "f2"))
+    with pytest.raises(ValueError, match="x: its elements have 4 bytes, those of the layer's type 2"):
+        linear(device.zeros((2, linear.k), "f4"))
+    with ptxgen.Device("cpu:sm_90", cache=False) as other:
+        with pytest.raises(ValueError, match="x is a buffer of another device"):
+            linear(other.zeros((2, linear.k), "f2"))
 
 
 def test_files_are_read_in_place():
@@ -158,4 +192,5 @@ def test_layouts_are_those_of_the_compiler(tmp_path):
 
 
 def test_all_families_are_there():
-    assert set(ptxgen.families()) >= {"dense", "marlin", "quantise", "rmsnorm_q4k", "sparse24", "w8a8"}
+    assert ptxgen.families() == ["dense", "gguf_linear", "gguf_rows", "marlin", "marlin_repack", "quantise", "rmsnorm_q4k",
+                                 "sparse24", "w8a8"]

@@ -41,7 +41,7 @@ def call(function: Any, *arguments: Any) -> None:
 _PREFIXES = {
     "type": ["PTXGEN_"], "x_type": ["PTXGEN_"], "y_type": ["PTXGEN_"], "gamma_type": ["PTXGEN_"],
     "epilogue": ["PTXGEN_EPILOGUE_"], "activation": ["PTXGEN_ACTIVATION_"],
-    "w_type": ["PTXGEN_GGUF_"], "codes": ["PTXGEN_W8A8_"], "scales": ["PTXGEN_W8A8_"],
+    "compute": ["PTXGEN_"], "w_type": ["PTXGEN_GGUF_"], "codes": ["PTXGEN_W8A8_"], "scales": ["PTXGEN_W8A8_"],
     "producer": ["PTXGEN_QUANTISE_"], "norm": ["PTXGEN_GGUF_LINEAR_"], "residual": ["PTXGEN_GGUF_LINEAR_"],
 }
 
@@ -59,6 +59,6 @@ def enumerator(member: str, value: Any) -> Any:
 
 def families() -> list[str]:
     """The kernel families that the library has."""
-    end = "_family"
-    return sorted(name[len("ptxgen_"):-len(end)] for name in dir(lib)
-                  if name.startswith("ptxgen_") and name.endswith(end) and name != "ptxgen_loaded_family")
+    end = "_launch"
+    names = (name[len("ptxgen_"):-len(end)] for name in dir(lib) if name.startswith("ptxgen_") and name.endswith(end))
+    return sorted(name for name in names if hasattr(lib, f"ptxgen_{name}_family"))

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """An array by its address: shape in elements, row stride in elements, bytes from its address on."""
+    """An array by its address: shape in elements, row stride in elements, bytes from its address on, and bytes of
+    an element (0: unknown)."""
 
     address: int
     shape: tuple
     row_stride: int
     nbytes: int
+    itemsize: int
 
 
 class Buffer:
@@ -33,6 +35,7 @@ class Buffer:
         self.device, self.shape, self.dtype = device, tuple(shape), np.dtype(dtype)
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
         self.address = device._allocate(self.nbytes)
+        device._buffers.add(self)
 
     def numpy(self) -> np.ndarray:
         """A copy on the host, made after everything that was enqueued on the device has ended."""
@@ -41,6 +44,9 @@ class Buffer:
         return host
 
     def __del__(self) -> None:
+        self._free()
+
+    def _free(self) -> None:
         address, self.address = getattr(self, "address", 0), 0
         if address:
             self.device._free(address)
@@ -59,22 +65,24 @@ def _row_stride(shape: tuple, strides: tuple, name: str) -> int:
     return strides[0] if len(shape) > 1 and shape[0] > 1 else inner
 
 
-def view(name: str, array: Any) -> Optional[View]:
-    """What is known of ``array``: a Buffer, a torch or cupy tensor, a DLPack-less address, or None."""
+def view(name: str, array: Any, device: "Device") -> Optional[View]:
+    """What is known of ``array``: a Buffer, a torch or cupy tensor, a plain address, or None."""
     if array is None:
         return None
     if isinstance(array, int):
-        return View(array, (), 0, 0)
+        return View(array, (), 0, 0, 0)
     if isinstance(array, Buffer):
+        if array.device is not device:
+            raise ValueError(f"{name} is a buffer of another device")
         inner = array.shape[-1] if array.shape else 1
-        return View(array.address, array.shape, inner, array.nbytes)
+        return View(array.address, array.shape, inner, array.nbytes, array.dtype.itemsize)
     if hasattr(array, "data_ptr"):  # torch; its CUDA array interface has no bf16
-        if array.device.type != "cuda":
-            raise ValueError(f"{name} is on {array.device}, not on a CUDA device")
+        if array.device.type != "cuda" or array.device.index != device.ordinal:
+            raise ValueError(f"{name} is on {array.device}, not on cuda:{device.ordinal}")
         storage = array.untyped_storage()
         nbytes = storage.nbytes() - array.storage_offset() * array.element_size()
         return View(array.data_ptr(), tuple(array.shape), _row_stride(tuple(array.shape), array.stride(), name),
-                    nbytes)
+                    nbytes, array.element_size())
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
         raise TypeError(f"{name}: {type(array).__name__} is no array on a device; Device.array uploads one")
@@ -85,7 +93,7 @@ def view(name: str, array: Any) -> Optional[View]:
     else:
         elements = tuple(s // item for s in strides)
     last = sum((n - 1) * s for n, s in zip(shape, elements)) + 1 if all(shape) else 0
-    return View(interface["data"][0], shape, _row_stride(shape, elements, name), last * item)
+    return View(interface["data"][0], shape, _row_stride(shape, elements, name), last * item, item)
 
 
 def host_pointer(array: np.ndarray) -> Any:

@@ -2,8 +2,9 @@
 """A device: a GPU by its primary context, which PyTorch and CuPy use too, or an emulated chip."""
 from __future__ import annotations
 
+import contextlib
 import weakref
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -17,7 +18,8 @@ class Device:
 
     ``name`` is "auto" (the first GPU, else the emulator), "gpu", "gpu:1", "cpu" or "cpu:sm_90". Kernels
     come from the disk cache, or are compiled by the driver when they are first asked for. ``cache`` False
-    leaves the disk alone. Any thread may dispatch and launch; one closes the device, or its end does.
+    leaves the disk alone. Any thread may dispatch and launch; one closes the device, by ``close``, a ``with``
+    block, or the end of the object.
     """
 
     def __init__(self, name: str = "auto", *, cache: bool = True) -> None:
@@ -26,6 +28,7 @@ class Device:
         self._context = ffi.NULL
         self._ordinal = -1
         self._kernels: "weakref.WeakSet[Kernel]" = weakref.WeakSet()
+        self._buffers: "weakref.WeakSet[Buffer]" = weakref.WeakSet()
         provider, _, selector = name.partition(":")
         if provider == "auto":
             try:
@@ -38,7 +41,13 @@ class Device:
             self._open_emulator(name)
         else:
             raise ValueError(f"no device is named {name!r}; there are auto, gpu, gpu:NUMBER, cpu, cpu:SM")
-        self._enter(cache)
+        #: The number of a GPU, as in "gpu:1" and "cuda:1".
+        self.ordinal: int = self._ordinal
+        try:
+            self._enter(cache)
+        except BaseException:
+            self.close()
+            raise
 
     def _open_gpu(self, selector: str) -> None:
         self.emulated = False
@@ -60,7 +69,6 @@ class Device:
         context, dispatcher = ffi.new("ptxgen_cu_context *"), ffi.new("ptxgen_dispatcher **")
         self._check(self._driver.device_primary_ctx_retain(context, self._ordinal), "entering the device")
         self._context = context[0]
-        self._make_current()
         options = ffi.new("ptxgen_dispatch_options *", {"context": self._context, "no_cache": not cache})
         call(lib.ptxgen_dispatcher_create, self._driver, options, dispatcher)
         self._dispatcher = dispatcher[0]
@@ -76,10 +84,16 @@ class Device:
             call(lambda err: lib.ptxgen_driver_fail(self._driver, result, err, b"%s",
                                                     ffi.new("char[]", doing.encode())))
 
-    def _make_current(self) -> None:
+    @contextlib.contextmanager
+    def _current(self) -> Iterator[None]:
+        """The device's context is current in this thread meanwhile, and the one before it afterwards."""
         if self._context == ffi.NULL:
             raise ValueError("the device was closed")
-        self._check(self._driver.ctx_set_current(self._context), "entering the context")
+        self._check(self._driver.ctx_push_current(self._context), "entering the context")
+        try:
+            yield
+        finally:
+            self._driver.ctx_pop_current(ffi.new("ptxgen_cu_context *"))
 
     # ---- kernels ----
 
@@ -109,13 +123,15 @@ class Device:
     # ---- memory ----
 
     def array(self, host: Any) -> Buffer:
-        """Uploads a numpy array, or what numpy makes one of."""
+        """Uploads a numpy array, or what numpy makes one of; any stream may use it at once."""
         host = np.ascontiguousarray(host)
         buffer = Buffer(self, host.shape, host.dtype)
         if host.nbytes:
-            self._make_current()
-            self._check(self._driver.memcpy_htod(buffer.address, ffi.cast("void *", host.ctypes.data), host.nbytes),
-                        f"uploading {host.nbytes} bytes")
+            with self._current():
+                self._check(
+                    self._driver.memcpy_htod(buffer.address, ffi.cast("void *", host.ctypes.data), host.nbytes),
+                    f"uploading {host.nbytes} bytes")
+            self.synchronize()
         return buffer
 
     def empty(self, shape: Any, dtype: Any = np.float16) -> Buffer:
@@ -123,39 +139,42 @@ class Device:
         return Buffer(self, (shape,) if isinstance(shape, int) else shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = np.float16) -> Buffer:
-        """Memory of zeros."""
+        """Memory of zeros; any stream may use it at once."""
         buffer = self.empty(shape, dtype)
         if buffer.nbytes:
-            self._check(self._driver.memset_d8(buffer.address, 0, buffer.nbytes), "clearing memory")
+            with self._current():
+                self._check(self._driver.memset_d8(buffer.address, 0, buffer.nbytes), "clearing memory")
+            self.synchronize()
         return buffer
 
     def synchronize(self) -> None:
         """Waits for everything that was enqueued; a fault of a kernel is raised here."""
-        self._make_current()
-        result = self._driver.ctx_synchronize()
-        if result and self.emulated:
-            fault = ffi.new("ptxgen_emulator_fault *")
-            lib.ptxgen_emulator_last_fault(self._context, fault)
-            raise Error("PTXGEN_ERROR_PTX_FAULT", ffi.string(fault.message).decode())
-        self._check(result, "running kernels")
+        with self._current():
+            result = self._driver.ctx_synchronize()
+            if result and self.emulated:
+                fault = ffi.new("ptxgen_emulator_fault *")
+                lib.ptxgen_emulator_last_fault(self._context, fault)
+                raise Error("PTXGEN_ERROR_PTX_FAULT", ffi.string(fault.message).decode())
+            self._check(result, "running kernels")
 
     def _allocate(self, nbytes: int) -> int:
         address = ffi.new("ptxgen_cu_deviceptr *")
-        self._make_current()
-        if nbytes:
-            self._check(self._driver.mem_alloc(address, nbytes), f"allocating {nbytes} bytes")
+        with self._current():
+            if nbytes:
+                self._check(self._driver.mem_alloc(address, nbytes), f"allocating {nbytes} bytes")
         return int(address[0])
 
     def _download(self, address: int, host: np.ndarray) -> None:
         self.synchronize()
         if host.nbytes:
-            self._check(self._driver.memcpy_dtoh(ffi.cast("void *", host.ctypes.data), address, host.nbytes),
-                        f"downloading {host.nbytes} bytes")
+            with self._current():
+                self._check(self._driver.memcpy_dtoh(ffi.cast("void *", host.ctypes.data), address, host.nbytes),
+                            f"downloading {host.nbytes} bytes")
 
     def _free(self, address: int) -> None:
         if self._context != ffi.NULL:
-            self._driver.ctx_set_current(self._context)
-            self._driver.mem_free(address)
+            with self._current():
+                self._driver.mem_free(address)
 
     # ---- the end ----
 
@@ -163,6 +182,8 @@ class Device:
         """Unloads all kernels and leaves the context; kernels refuse to launch afterwards."""
         for kernel in list(self._kernels):
             kernel._release()
+        for buffer in list(self._buffers):
+            buffer._free()
         if self._dispatcher != ffi.NULL:
             lib.ptxgen_dispatcher_destroy(self._dispatcher)
             self._dispatcher = ffi.NULL
@@ -170,6 +191,10 @@ class Device:
             self._driver.device_primary_ctx_release(self._ordinal)
             self._context = ffi.NULL
         lib.ptxgen_driver_close(self._driver)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_buffers"):
+            self.close()
 
     def __enter__(self) -> "Device":
         return self

@@ -2,10 +2,11 @@
 """A loaded kernel, and its launches."""
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, Optional
 
 from ._library import call, ffi, lib
-from .arrays import Buffer, View, view
+from .arrays import View, view
 
 if TYPE_CHECKING:
     from .device import Device
@@ -27,7 +28,8 @@ class Kernel:
         self._launch = getattr(lib, f"ptxgen_{family}_launch")
         self._workspace_query = getattr(lib, f"ptxgen_{family}_workspace_bytes", None)
         self._members = dict(ffi.typeof(f"ptxgen_{family}_args").fields)
-        self._workspaces: dict[int, Buffer] = {}
+        self._workspaces: dict[int, list] = {}  # by stream; graphs may hold those that were too small
+        self._lock = threading.Lock()
 
     def _release(self) -> None:
         """Gives the reference back, before the device unloads everything."""
@@ -43,9 +45,9 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """Where the machine code came from: "assembler", "disk" or "override"."""
+        """Where the machine code came from: "assembler", "disk", "override" or "pack"."""
         self._reference()
-        return ("assembler", "disk", "override")[lib.ptxgen_loaded_report(self._loaded).origin]
+        return ("assembler", "disk", "override", "pack")[lib.ptxgen_loaded_report(self._loaded).origin]
 
     def launch(self, *, m: Optional[int] = None, stream: Any = None, **arguments: Any) -> None:
         """Enqueues one launch; nothing is copied, and nothing waits.
@@ -65,9 +67,9 @@ class Kernel:
                 numbers[name] = value
             elif self._members[name].type.kind == "array":
                 for i, item in enumerate(value):
-                    self._place(args, name, view(f"{name}[{i}]", item), i)
+                    self._place(args, name, view(f"{name}[{i}]", item, self.device), i)
             else:
-                found = view(name, value)
+                found = view(name, value, self.device)
                 self._place(args, name, found, None)
                 if name == "x" and found and m is None and found.shape:
                     m = found.shape[0] if len(found.shape) > 1 else 1
@@ -75,15 +77,17 @@ class Kernel:
         for name, value in numbers.items():
             setattr(args, name, value)
         handle, kernel = _stream_handle(stream), self._reference()
-        self.device._make_current()
-        self._give_workspace(kernel, args, int(ffi.cast("uintptr_t", handle)))
-        call(self._launch, kernel, args, handle)
+        with self.device._current():
+            self._give_workspace(kernel, args, int(ffi.cast("uintptr_t", handle)))
+            call(self._launch, kernel, args, handle)
 
     def _place(self, args: Any, name: str, found: Optional[View], index: Optional[int]) -> None:
         """Sets an array's address, size and row stride."""
         if found is None:
             return
         values = {name: found.address, f"{name}_bytes": found.nbytes}
+        if len(found.shape) > 2 and f"{name}_stride" in self._members:
+            raise ValueError(f"{name} has {len(found.shape)} dimensions; reshape it to rows: [M, …]")
         if len(found.shape) > 1 and f"{name}_stride" in self._members:
             values[f"{name}_stride"] = found.row_stride
         for member, value in values.items():
@@ -97,9 +101,9 @@ class Kernel:
             return
         needed = ffi.new("uint64_t *")
         call(self._workspace_query, kernel, args, needed)
-        own = self._workspaces.get(stream)
-        if needed[0] and (own is None or own.nbytes < needed[0]):
-            own = self._workspaces[stream] = self.device.zeros((int(needed[0]),), "u1")
-            self.device.synchronize()
-        if own is not None:
-            args.workspace, args.workspace_bytes = own.address, own.nbytes
+        with self._lock:
+            kept = self._workspaces.setdefault(stream, [])
+            if needed[0] and (not kept or kept[-1].nbytes < needed[0]):
+                kept.append(self.device.zeros((int(needed[0]),), "u1"))
+            if kept:
+                args.workspace, args.workspace_bytes = kept[-1].address, kept[-1].nbytes

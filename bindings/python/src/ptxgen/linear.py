@@ -6,8 +6,8 @@ from typing import Any, Mapping, Optional
 
 import numpy as np
 
-from ._library import call, ffi, lib
-from .arrays import Buffer, host_pointer
+from ._library import call, enumerator, ffi, lib
+from .arrays import Buffer, host_pointer, view
 from .device import Device
 from .files import Files
 
@@ -24,7 +24,7 @@ _DTYPES = {"float32": "PTXGEN_W4_F32", "float16": "PTXGEN_W4_F16", "int32": "PTX
 
 
 class Linear:
-    """y = x · wᵀ (+ bias) with w of 4 bits, by the family marlin.
+    """y = x · wᵀ + bias, where the layer has one, with w of 4 bits, by the family marlin.
 
     ``Linear.from_layer(device, tensors, "model.layers.0.mlp.down_proj")`` takes a layer of a GPTQ, AWQ,
     compressed-tensors or Marlin checkpoint. ``tensors`` maps names to numpy arrays, as :class:`ptxgen.Files` does.
@@ -49,8 +49,9 @@ class Linear:
                 kept.append(_fill(getattr(checkpoint, member), tensors, prefix + name))
         info = ffi.new("ptxgen_w4_info *")
         call(lib.ptxgen_w4_describe, checkpoint, info)
+        bias = prefix + "bias" in tensors
         kernel = device.dispatch("marlin", k=info.k, n=info.n, group_size=info.group_size, type=type, max_m=max_m,
-                                 zeros=int(not info.symmetric), act_order=int(info.act_order))
+                                 zeros=int(not info.symmetric), act_order=int(info.act_order), bias=int(bias))
         packed = ffi.new("ptxgen_marlin_packed *")
         call(lib.ptxgen_marlin_packed_layout, kernel.spec, packed)
         host = {}
@@ -61,6 +62,8 @@ class Linear:
                 setattr(packed, member, ffi.cast("uint32_t *" if member == "order" else "void *",
                                                  host[member].ctypes.data))
         call(lib.ptxgen_marlin_pack, kernel.spec, checkpoint, ffi.NULL, packed, ffi.NULL)
+        if bias:
+            host["bias"] = _bias(tensors, prefix + "bias", info.n, type)
         return cls(device, kernel, {name: device.array(array) for name, array in host.items()}, info.k, info.n)
 
     def __call__(self, x: Any, y: Optional[Any] = None, *, stream: Any = None) -> Any:
@@ -68,6 +71,10 @@ class Linear:
 
         x is [M, K] and y [M, N]: Buffers, or torch or cupy tensors, of the layer's type.
         """
+        for name, array in (("x", x), ("y", y)):
+            found = view(name, array, self.device)
+            if found and found.itemsize != 2:
+                raise ValueError(f"{name}: its elements have {found.itemsize} bytes, those of the layer's type 2")
         if y is None:
             shape = (*x.shape[:-1], self.n)
             if isinstance(x, Buffer):
@@ -76,6 +83,25 @@ class Linear:
                 y = x.new_empty(shape) if hasattr(x, "new_empty") else type(x)(shape, x.dtype)
         self.kernel.launch(x=x, y=y, stream=stream, **self._packed)
         return y
+
+
+def _floats(tensors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """A tensor of floats as f32."""
+    array = np.ascontiguousarray(tensors[name])
+    if isinstance(tensors, Files) and tensors.dtype(name) == "BF16":
+        return (array.view("<u2").astype("<u4") << 16).view("<f4")
+    return array.astype("<f4")
+
+
+def _bias(tensors: Mapping[str, np.ndarray], name: str, n: int, type: str) -> np.ndarray:
+    """The bias in the layer's type, as bits."""
+    floats = _floats(tensors, name).reshape(-1)
+    if floats.size != n:
+        raise ValueError(f"{name} has {floats.size} elements, not {n}")
+    bits = np.empty(n, "<u2")
+    for i, value in enumerate(floats):
+        lib.ptxgen_element_store(enumerator("type", type), host_pointer(bits), i, float(value))
+    return bits
 
 
 def _fill(tensor: Any, tensors: Mapping[str, np.ndarray], name: str) -> np.ndarray:
