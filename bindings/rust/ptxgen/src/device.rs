@@ -34,10 +34,12 @@ impl Inner {
         })
     }
 
-    pub(crate) fn make_current(&self) -> Result<()> {
+    /// The context is current in this thread while the guard lives, and the one before it afterwards.
+    pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         // SAFETY: every started table has the call.
-        let result = unsafe { (self.driver.ctx_set_current.unwrap())(self.context) };
-        self.check(result, "entering the context")
+        let result = unsafe { (self.driver.ctx_push_current.unwrap())(self.context) };
+        self.check(result, "entering the context")?;
+        Ok(Entered(self))
     }
 
     fn fault(&self) -> Option<Error> {
@@ -53,13 +55,23 @@ impl Inner {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.make_current()?;
+        let _entered = self.enter()?;
         // SAFETY: every started table has the call.
         let result = unsafe { (self.driver.ctx_synchronize.unwrap())() };
         match self.check(result, "running kernels") {
             Err(err) if self.emulated => Err(self.fault().unwrap_or(err)),
             other => other,
         }
+    }
+}
+
+pub(crate) struct Entered<'a>(&'a Inner);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut left = ptr::null_mut();
+        // SAFETY: the context was pushed by this thread.
+        unsafe { (self.0.driver.ctx_pop_current.unwrap())(&mut left) };
     }
 }
 
@@ -78,7 +90,15 @@ impl Drop for Inner {
 
 /// A stream of the device's context; the default is its default stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream(pub sys::ptxgen_cu_stream);
+pub struct Stream(pub(crate) sys::ptxgen_cu_stream);
+
+impl Stream {
+    /// # Safety
+    /// The handle is of a stream of the context of the device that it is used with, and outlives its uses.
+    pub unsafe fn from_raw(handle: sys::ptxgen_cu_stream) -> Stream {
+        Stream(handle)
+    }
+}
 
 impl Default for Stream {
     fn default() -> Stream {
@@ -118,10 +138,10 @@ impl Device {
         // SAFETY: every started table has the call; the places are ours.
         let result = unsafe { (inner.driver.device_primary_ctx_retain.unwrap())(&mut inner.context, ordinal) };
         inner.check(result, "entering the device")?;
-        inner.make_current()?;
+        let options = sys::ptxgen_dispatch_options { context: inner.context, ..Default::default() };
         let mut dispatcher = ptr::null_mut();
-        // SAFETY: NULL options are the defaults.
-        call(|err| unsafe { sys::ptxgen_dispatcher_create(&*inner.driver, ptr::null(), &mut dispatcher, err) })?;
+        // SAFETY: the options name the context, and the rest are defaults.
+        call(|err| unsafe { sys::ptxgen_dispatcher_create(&*inner.driver, &options, &mut dispatcher, err) })?;
         inner.dispatcher = dispatcher;
         Ok(Device(Arc::new(inner)))
     }
@@ -131,32 +151,36 @@ impl Device {
         Kernel::dispatch(self, spec)
     }
 
-    /// Memory with a copy of the values.
+    /// Memory with a copy of the values, which any stream may use at once.
     pub fn upload<T: Plain>(&self, values: &[T]) -> Result<Buffer> {
         let buffer = self.allocate(size_of_val(values))?;
         if buffer.bytes != 0 {
+            let _entered = self.0.enter()?;
             // SAFETY: both sides have so many bytes.
             let result =
                 unsafe { (self.0.driver.memcpy_htod.unwrap())(buffer.address, values.as_ptr().cast(), buffer.bytes) };
             self.0.check(result, "uploading")?;
+            self.synchronize()?;
         }
         Ok(buffer)
     }
 
-    /// Memory of zeros.
+    /// Memory of zeros, which any stream may use at once.
     pub fn zeros(&self, bytes: usize) -> Result<Buffer> {
         let buffer = self.allocate(bytes)?;
         if bytes != 0 {
+            let _entered = self.0.enter()?;
             // SAFETY: the buffer has so many bytes.
             let result = unsafe { (self.0.driver.memset_d8.unwrap())(buffer.address, 0, bytes) };
             self.0.check(result, "clearing memory")?;
+            self.synchronize()?;
         }
         Ok(buffer)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Buffer> {
         let mut address = 0;
-        self.0.make_current()?;
+        let _entered = self.0.enter()?;
         if bytes != 0 {
             // SAFETY: the place is ours.
             let result = unsafe { (self.0.driver.mem_alloc.unwrap())(&mut address, bytes) };
@@ -212,6 +236,11 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// Whether it is memory of that device.
+    pub fn is_of(&self, device: &Device) -> bool {
+        Arc::ptr_eq(&self.device.0, &device.0)
+    }
+
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -226,6 +255,7 @@ impl Buffer {
         self.device.synchronize()?;
         if !values.is_empty() {
             let to: *mut c_void = values.as_mut_ptr().cast();
+            let _entered = self.device.0.enter()?;
             // SAFETY: both sides have so many bytes.
             let result = unsafe {
                 (self.device.0.driver.memcpy_dtoh.unwrap())(to, self.address, values.len() * size_of::<T>())
@@ -238,7 +268,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.address != 0 && self.device.0.make_current().is_ok() {
+        if self.address == 0 {
+            return;
+        }
+        if let Ok(_entered) = self.device.0.enter() {
             // SAFETY: the address is of mem_alloc, and freed once.
             unsafe { (self.device.0.driver.mem_free.unwrap())(self.address) };
         }

@@ -58,6 +58,16 @@ family!(
     Dense, ptxgen_dense_spec, ptxgen_dense_args, ptxgen_dense_family, ptxgen_dense_workspace_bytes, ptxgen_dense_launch
 );
 family!(
+    /// Weights in GGUF types (ptxgen/gguf_linear.h).
+    GgufLinear, ptxgen_gguf_linear_spec, ptxgen_gguf_linear_args, ptxgen_gguf_linear_family,
+    ptxgen_gguf_linear_workspace_bytes, ptxgen_gguf_linear_launch
+);
+family!(
+    /// Rows in GGUF types, decoded (ptxgen/gguf_rows.h).
+    GgufRows, ptxgen_gguf_rows_spec, ptxgen_gguf_rows_args, ptxgen_gguf_rows_family, ptxgen_gguf_rows_workspace_bytes,
+    ptxgen_gguf_rows_launch
+);
+family!(
     /// 4-bit weights (ptxgen/marlin.h).
     Marlin, ptxgen_marlin_spec, ptxgen_marlin_args, ptxgen_marlin_family, ptxgen_marlin_workspace_bytes,
     ptxgen_marlin_launch
@@ -121,7 +131,7 @@ impl<F: Family> Kernel<F> {
     /// The addresses are the device's, with the sizes that the family's header asks for, and stay valid until
     /// the launch has ended.
     pub unsafe fn launch(&self, args: &F::Args, stream: Stream) -> Result<()> {
-        self.device.0.make_current()?;
+        let _entered = self.device.0.enter()?;
         call(|err| F::launch(self.loaded, args, stream.0, err))
     }
 }

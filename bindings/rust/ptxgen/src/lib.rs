@@ -12,7 +12,7 @@
 //! let layer = ptxgen::Linear::from_layer(&device, &files, "model.layers.0.mlp.down_proj", "gptq")?;
 //! let x = device.upload(&vec![0u16; 8 * layer.k()])?; // f16
 //! let mut y = device.zeros(8 * layer.n() * 2)?;
-//! layer.forward(8, &x, &mut y, ptxgen::Stream::default())?;
+//! unsafe { layer.forward(8, &x, &mut y, ptxgen::Stream::default())? }; // x and y stay until it has ended
 //! device.synchronize()?;
 //! # Ok(())
 //! # }
@@ -29,6 +29,6 @@ mod linear;
 
 pub use device::{Buffer, Device, Plain, Stream};
 pub use error::{Error, Result};
-pub use family::{Dense, Family, Kernel, Marlin, Quantise, RmsnormQ4k, Sparse24, W8a8};
+pub use family::{Dense, Family, GgufLinear, GgufRows, Kernel, Marlin, Quantise, RmsnormQ4k, Sparse24, W8a8};
 pub use files::{Files, Tensor};
 pub use linear::Linear;

@@ -10,13 +10,14 @@ use crate::family::{Kernel, Marlin};
 use crate::files::{Files, Tensor};
 use crate::sys;
 
-/// y = x · wᵀ with w of 4 bits out of a GPTQ, AWQ, compressed-tensors or Marlin checkpoint, x and y f16: packed
+/// y = x · wᵀ + bias, where the layer has one, with w of 4 bits out of a GPTQ, AWQ, compressed-tensors or Marlin checkpoint, x and y f16: packed
 /// and uploaded, by the family marlin.
 pub struct Linear {
     device: Device,
     kernel: Kernel<Marlin>,
-    packed: [Option<Buffer>; 4],
-    workspace: Mutex<Option<Buffer>>,
+    packed: [Option<Buffer>; 5],
+    /// The last is in use; graphs may hold those that were too small.
+    workspaces: Mutex<Vec<Buffer>>,
     k: usize,
     n: usize,
 }
@@ -72,7 +73,12 @@ impl Linear {
             }
         }
         call(|err| unsafe { sys::ptxgen_w4_describe(&checkpoint, &mut info, err) })?;
+        let bias = match files.find(&format!("{layer}{dot}bias"))? {
+            Some(tensor) => Some(bias_in_f16(&tensor, info.n)?),
+            None => None,
+        };
         let spec = sys::ptxgen_marlin_spec {
+            bias: u8::from(bias.is_some()),
             k: info.k as u32,
             n: info.n as u32,
             group_size: info.group_size as i32,
@@ -82,8 +88,10 @@ impl Linear {
             ..Default::default()
         };
         let kernel = device.dispatch::<Marlin>(&spec)?;
-        let packed = pack(device, &spec, &checkpoint)?;
-        Ok(Linear { device: device.clone(), kernel, packed, workspace: Mutex::new(None), k: info.k, n: info.n })
+        let [codes, scales, zeros, order] = pack(device, &spec, &checkpoint)?;
+        let bias = bias.map(|bits| device.upload(&bits)).transpose()?;
+        let packed = [codes, scales, zeros, order, bias];
+        Ok(Linear { device: device.clone(), kernel, packed, workspaces: Mutex::default(), k: info.k, n: info.n })
     }
 
     pub fn k(&self) -> usize {
@@ -94,9 +102,12 @@ impl Linear {
         self.n
     }
 
-    /// Enqueues y [m, n] = x [m, k] · wᵀ, f16. The layer has one workspace: launches that may run at the same
-    /// time need a layer each. x and y must outlive the launch.
-    pub fn forward(&self, m: usize, x: &Buffer, y: &mut Buffer, stream: Stream) -> Result<()> {
+    /// Enqueues y [m, n] = x [m, k] · wᵀ, f16.
+    ///
+    /// # Safety
+    /// x and y stay until the launch has ended, and nothing else writes them or reads y meanwhile. The layer has
+    /// one workspace: launches that may run at the same time need a layer each.
+    pub unsafe fn forward(&self, m: usize, x: &Buffer, y: &mut Buffer, stream: Stream) -> Result<()> {
         let address = |i: usize| self.packed[i].as_ref().map_or(0, Buffer::address);
         let mut args = sys::ptxgen_marlin_args {
             m: m as u64,
@@ -105,24 +116,49 @@ impl Linear {
             scales: address(1),
             zeros: address(2),
             order: address(3),
+            bias: address(4),
             y: y.address(),
             x_bytes: x.bytes() as u64,
             y_bytes: y.bytes() as u64,
             ..Default::default()
         };
-        if (x.bytes() as u64) < args.m * self.k as u64 * 2 || (y.bytes() as u64) < args.m * self.n as u64 * 2 {
+        let bytes = |columns: usize| m.checked_mul(columns).and_then(|n| n.checked_mul(2)).unwrap_or(usize::MAX);
+        if x.bytes() < bytes(self.k) || y.bytes() < bytes(self.n) {
             return Err(Error::new(sys::PTXGEN_ERROR_INVALID_ARGUMENT, format!("x or y is too short for M = {m}")));
         }
-        let needed = self.kernel.workspace_bytes(&args)?;
-        let mut workspace = self.workspace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if workspace.as_ref().map_or(0, Buffer::bytes) < needed as usize {
-            self.device.synchronize()?; // launches may still use the smaller one
-            *workspace = Some(self.device.zeros(needed as usize)?);
+        if !x.is_of(&self.device) || !y.is_of(&self.device) {
+            return Err(Error::new(sys::PTXGEN_ERROR_INVALID_ARGUMENT, "x or y is memory of another device"));
         }
-        args.workspace = workspace.as_ref().map_or(0, Buffer::address);
-        args.workspace_bytes = workspace.as_ref().map_or(0, Buffer::bytes) as u64;
-        // SAFETY: the sizes were checked, and the other arrays are the layer's own.
-        unsafe { self.kernel.launch(&args, stream) }
+        let needed = self.kernel.workspace_bytes(&args)? as usize;
+        let mut workspaces = self.workspaces.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if workspaces.last().map_or(0, Buffer::bytes) < needed {
+            workspaces.push(self.device.zeros(needed)?);
+        }
+        args.workspace = workspaces.last().map_or(0, Buffer::address);
+        args.workspace_bytes = workspaces.last().map_or(0, Buffer::bytes) as u64;
+        self.kernel.launch(&args, stream)
+    }
+}
+
+/// A bias of f32, f16 or bf16, rounded to f16.
+fn bias_in_f16(tensor: &Tensor<'_>, n: usize) -> Result<Vec<u16>> {
+    let element = match tensor.dtype {
+        sys::PTXGEN_DTYPE_F32 => sys::PTXGEN_F32,
+        sys::PTXGEN_DTYPE_F16 => sys::PTXGEN_F16,
+        sys::PTXGEN_DTYPE_BF16 => sys::PTXGEN_BF16,
+        _ => return Err(Error::new(sys::PTXGEN_ERROR_UNSUPPORTED, "a bias is F32, F16 or BF16")),
+    };
+    // SAFETY: the tensor has n elements of that size, at any address; so do the bits.
+    unsafe {
+        if tensor.data().len() != n * sys::ptxgen_element_size(element) {
+            return Err(Error::new(sys::PTXGEN_ERROR_MALFORMED, format!("the bias has not {n} elements")));
+        }
+        let mut bits = vec![0u16; n];
+        for i in 0..n {
+            let value = sys::ptxgen_element_load(element, tensor.data().as_ptr().cast(), i);
+            sys::ptxgen_element_store(sys::PTXGEN_F16, bits.as_mut_ptr().cast(), i, value);
+        }
+        Ok(bits)
     }
 }
 

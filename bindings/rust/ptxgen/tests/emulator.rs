@@ -57,7 +57,7 @@ fn a_layer_of_a_file_gives_the_files_own_output() {
         let m = x.shape()[0] as usize;
         let on_x = device.upload(&halves(x.data())).unwrap();
         let mut y = device.zeros(m * linear.n() * 2).unwrap();
-        linear.forward(m, &on_x, &mut y, Stream::default()).unwrap();
+        unsafe { linear.forward(m, &on_x, &mut y, Stream::default()).unwrap() };
         let y: Vec<u16> = y.download().unwrap();
         assert_eq!(wanted.dtype, sys::PTXGEN_DTYPE_F32);
         let wanted: Vec<f64> =
@@ -84,7 +84,12 @@ fn failures_have_the_librarys_sentence() {
     assert!(files.names().iter().any(|name| name == "gptq.qweight"));
     let linear = Linear::from_layer(&device, &files, "gptq", "gptq").unwrap();
     let (x, mut y) = (device.zeros(2 * linear.k()).unwrap(), device.zeros(2 * linear.n()).unwrap());
-    assert!(linear.forward(2, &x, &mut y, Stream::default()).err().unwrap().to_string().contains("too short"));
+    let mut refused = |m| unsafe { linear.forward(m, &x, &mut y, Stream::default()) }.err().unwrap().to_string();
+    assert!(refused(2).contains("too short"));
+    assert!(refused(1 << 60).contains("too short"));
+    let elsewhere = Device::open("cpu:sm_90").unwrap().zeros(2 * linear.k()).unwrap();
+    let mistaken = unsafe { linear.forward(1, &elsewhere, &mut y, Stream::default()) };
+    assert!(mistaken.err().unwrap().to_string().contains("another device"));
 }
 
 #[test]
