@@ -19,6 +19,7 @@
 
 #include "attention.h"
 #include "greedy.h"
+#include "options.h"
 #include "prefill.h"
 #include "rope.h"
 
@@ -86,7 +87,10 @@ struct part {
     uint64_t y;
 };
 
-/* Tensor cores multiply in f32, or else in f16, which of 16-bit types rounds the least. */
+/*
+ * Tensor cores multiply in f32, or else in f16, which of 16-bit types rounds the least and holds
+ * what an RMSNorm gives.
+ */
 static void add_parts(const struct forward *f, struct product *p, const struct part *parts,
                       int count)
 {
@@ -135,6 +139,7 @@ static void plan_plain(struct forward *f, const struct matrix *matrix, uint64_t 
 {
     const struct part part = {matrix, f->product};
     add_parts(f, p, &part, 1);
+    p->spec.compute = f->options.type; /* no norm bounds x, and f16 may not hold it */
     p->spec.x_type = f->options.type;
     p->spec.y_type = stream_type(f);
     p->args.x = x;
@@ -481,6 +486,9 @@ static ptxgen_status launch_layer(struct forward *f, uint32_t l, const struct to
     return status;
 }
 
+_Static_assert((int)MOST_PROMPTS <= (int)FEWEST_TOKENS,
+               "a step's buffers hold a token of each prompt");
+
 static ptxgen_status launch_embedding(struct forward *f, const struct tokens *t, uint64_t m,
                                       ptxgen_error *err)
 {
@@ -493,6 +501,8 @@ static ptxgen_status launch_embedding(struct forward *f, const struct tokens *t,
     rows.w = w->at;
     rows.w_bytes = w->bytes;
     rows.y = f->stream[0];
+    /* Without overlap: attention reads positions, which the choice of a token writes, before it
+     * waits. */
     return ptxgen_gguf_rows_launch(f->embedding, &rows, f->device->stream, err);
 }
 

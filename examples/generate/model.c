@@ -3,9 +3,9 @@
  * Two architectures. Both are layers of RMSNorm, q, k, v, RoPE, attention, o, RMSNorm, gate, up and
  * down around a stream that each half of a layer adds to.
  *
- *             q, k        RoPE's pairs   added to the stream   gate        embeddings   output
- *     llama   as they are 2i, 2i + 1     o, down               silu        as they are  of its own,
- * or tied gemma3  RMSNorm     i, i + D/2     RMSNorm of these      gelu_tanh   times √K     tied
+ *             q, k       RoPE's pairs  added to the stream  gate       embeddings  output
+ *     llama   unchanged  2i, 2i + 1    o, down              silu       unchanged   own, or tied
+ *     gemma3  RMSNorm    i, i + D/2    RMSNorm of these     gelu_tanh  times √K    tied
  */
 #include "model.h"
 
@@ -53,6 +53,12 @@ static ptxgen_status get_f32(const struct model *m, const char *name, float *val
     return ptxgen_gguf_get_f32(m->gguf, key_of(m, name, key), value, err);
 }
 
+/* How much of a string of the file a sentence has. */
+static int shown(size_t length)
+{
+    return length < 64 ? (int)length : 64;
+}
+
 static ptxgen_status read_architecture(struct model *m, ptxgen_error *err)
 {
     ptxgen_gguf_string name;
@@ -66,7 +72,7 @@ static ptxgen_status read_architecture(struct model *m, ptxgen_error *err)
     if (!m->is_gemma && (name.length != 5 || memcmp(name.bytes, "llama", 5) != 0))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "the architecture is %.*s; gemma3 and llama are supported",
-                           (int)name.length, name.bytes);
+                           shown(name.length), name.bytes);
     return PTXGEN_OK;
 }
 
@@ -288,8 +294,23 @@ static ptxgen_status read_scaling(const struct model *m, float *factor, ptxgen_e
     if (type.length != 6 || memcmp(type.bytes, "linear", 6) != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "RoPE is scaled by %.*s; only linear scaling is supported",
-                           (int)type.length, type.bytes);
+                           shown(type.length), type.bytes);
     return get_f32(m, "rope.scaling.factor", factor, err);
+}
+
+static ptxgen_status check_turns(const float base[2], const float *factors, uint32_t count,
+                                 float scaling, ptxgen_error *err)
+{
+    for (int i = 0; i < 2; i++)
+        if (!(base[i] > 0) || isinf(base[i]))
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "RoPE's base %g is not above 0",
+                               (double)base[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (!(factors[i] * scaling > 0) || isinf(factors[i] * scaling))
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "RoPE's factor %u, %g, is not above 0", i,
+                               (double)(factors[i] * scaling));
+    return PTXGEN_OK;
 }
 
 static ptxgen_status load_turns(const struct device *device, struct model *m, ptxgen_error *err)
@@ -310,6 +331,8 @@ static ptxgen_status load_turns(const struct device *device, struct model *m, pt
         factors[i] = 1;
     if (!status && has_tensor(m, "rope_freqs.weight"))
         status = read_floats(m, "rope_freqs.weight", pairs, factors, err);
+    if (!status)
+        status = check_turns(base, factors, pairs, scaling, err);
     for (int local = 0; local < 2 && !status; local++) {
         for (uint32_t i = 0; i < pairs && !local; i++)
             factors[i] *= scaling;
@@ -334,6 +357,14 @@ ptxgen_status model_open(const struct device *device, const char *path, struct m
         status = read_sizes(m, err);
     if (status)
         return status;
+    size_t tensors = ptxgen_files_tensors(m->files)->count;
+    if (m->layers > tensors)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%u layers, but %zu tensors in all",
+                           m->layers, tensors);
+    if ((uint64_t)m->heads * m->head_size > UINT32_MAX ||
+        (uint64_t)m->kv_heads * m->head_size > UINT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%u and %u heads of %u elements",
+                           m->heads, m->kv_heads, m->head_size);
     m->layer = calloc(m->layers, sizeof *m->layer);
     if (!m->layer)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %u layers", m->layers);

@@ -176,8 +176,8 @@ static void mask(const struct emitter *e, ptx_u32 first, ptx_f32 scores[MOST_KEY
             ptx_u32 key = ptx_add_u32(k, column, U32(8 * n + i % 2)), own = e->position[i / 2];
             ptx_pred sees = ptx_setp_le_u32(k, key, own);
             if (e->spec->window) {
-                ptx_u32 end = ptx_add_u32(k, key, U32(e->spec->window));
-                sees = ptx_setp_bool_gt_u32(k, end, own, sees);
+                ptx_u32 before = ptx_sub_u32(k, own, key);
+                sees = ptx_setp_bool_lt_u32(k, before, U32(e->spec->window), sees);
             }
             scores[n][i] = ptx_selp_f32(k, scores[n][i], F32(-1.0f / 0.0f), sees);
         }

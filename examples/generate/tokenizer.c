@@ -45,6 +45,17 @@ static const struct word *find(const struct tokenizer *t, const char *bytes, siz
 
 /* ---- opening ---- */
 
+/* The byte that a word "<0x0A>" stands for; −1 for any other. */
+static int byte_of_word(ptxgen_gguf_string word)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (word.length != 6 || memcmp(word.bytes, "<0x", 3) != 0 || word.bytes[5] != '>' ||
+        !word.bytes[3] || !word.bytes[4])
+        return -1;
+    const char *high = strchr(digits, word.bytes[3]), *low = strchr(digits, word.bytes[4]);
+    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
 static int32_t special(const ptxgen_gguf *file, const char *key)
 {
     uint32_t id;
@@ -58,17 +69,13 @@ static void read_words(struct tokenizer *t, ptxgen_gguf_array tokens, ptxgen_ggu
     ptxgen_gguf_value token, score = {0}, type = {0};
     memset(t->bytes, -1, sizeof t->bytes);
     for (uint32_t i = 0; i < t->count && ptxgen_gguf_array_next(&tokens, &token); i++) {
-        unsigned byte;
         ptxgen_gguf_array_next(&scores, &score);
         ptxgen_gguf_array_next(&types, &type);
         t->words[i] = (struct word){token.string.bytes, token.string.length, (int32_t)i, score.f32};
         t->is_hidden[i] = type.u == CONTROL;
-        char text[8] = {0};
-        if (type.u == BYTE && token.string.length == 6) {
-            memcpy(text, token.string.bytes, 6);
-            if (sscanf(text, "<0x%2X>", &byte) == 1)
-                t->bytes[byte] = (int32_t)i;
-        }
+        int byte = type.u == BYTE ? byte_of_word(token.string) : -1;
+        if (byte >= 0)
+            t->bytes[byte] = (int32_t)i;
     }
     memcpy(t->by_text, t->words, t->count * sizeof *t->words);
     qsort(t->by_text, t->count, sizeof *t->by_text, by_bytes);

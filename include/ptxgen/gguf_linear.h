@@ -47,9 +47,9 @@
  * More than 32 tokens are multiplied as the family `dense` multiplies: h is written to the workspace
  * in the type `compute` (x is read as it is where it is h in that type, in rows that are multiples
  * of 16 bytes), the weights are decoded to that type into the workspace, up to 2 MB for each
- * multiprocessor at a time, and these rows are multiplied. So h and the weights are rounded once,
- * and then their products are exact in f16 and bf16, and in f32 off by 2⁻²¹ at
- * most; sums, biases and gates are f32. f32 is much slower than f16 and bf16, as each product is
+ * multiprocessor, or 256 rows, at a time, and these rows are multiplied. So h and the weights are
+ * rounded once, and then their products are exact in f16 and bf16, and in f32 off by 2⁻²¹ at most;
+ * sums, biases and gates are f32. f32 is much slower than f16 and bf16, as each product is
  * three. No statement is made for a token with an infinity, or where the compute type does not hold
  * h or a weight (f16: from 65520 on). A plan whose max_m is 32 or less has no entries for these
  * launches, and is assembled sooner.
@@ -102,7 +102,7 @@ typedef enum ptxgen_gguf_linear_residual {
 
 /** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_gguf_linear_spec {
-    uint32_t k;                              /**< a multiple of each type's block */
+    uint32_t k;                              /**< a multiple of each type's block, up to 2²² */
     uint32_t n[PTXGEN_GGUF_LINEAR_MATRICES]; /**< features of each matrix; unused ones 0 */
     float epsilon;  /**< of norms: at least 0, used at full precision */
     uint32_t max_m; /**< the most tokens of a launch; 0: any number */
@@ -151,8 +151,8 @@ typedef struct ptxgen_gguf_linear_plan {
 
 /**
  * Validates the spec and chooses the shapes. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: a
- * type that is not multiplied, K not a multiple of a type's block, ε below 0 or not finite, a
- * gate over unequal N, residual_out without a residual.
+ * type that is not multiplied, K not a multiple of a type's block or above 2²², N above 2²⁹, ε
+ * below 0 or not finite, a gate over unequal N, residual_out without a residual.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
                                                       const ptxgen_target *target,
@@ -182,8 +182,9 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_p
                                                       uint64_t m, ptxgen_guarantee *guarantee,
                                                       ptxgen_error *err);
 /**
- * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all). An
- * error becomes the module's sticky error and is returned.
+ * Emits the entries of `variants`, which has a bit for each variant of the plan, and behind those
+ * of PTXGEN_GGUF_LINEAR_VARIANTS one for more than 32 tokens (~0u: all). An error becomes the
+ * module's sticky error and is returned.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan,
                                                  uint32_t variants, ptx_module *module,
@@ -258,9 +259,9 @@ typedef struct ptxgen_gguf_linear_args {
     uint64_t y_stride[PTXGEN_GGUF_LINEAR_MATRICES]; /**< below 2³²; 0 means that matrix's n */
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
-     * ended (programmatic dependent launch). It then reads only weights and gammas until that
-     * kernel's results are visible, so that kernel must not be the one that writes them. More than
-     * 32 tokens do not begin early.
+     * ended (programmatic dependent launch). It then reads only weights until that kernel's
+     * results are visible; who may have written them says kernel.h, "Overlap". More than 32 tokens
+     * do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */

@@ -44,6 +44,10 @@
  * these rules is refused before anything runs, with PTXGEN_ERROR_INVALID_ARGUMENT and a sentence
  * that names the arrays.
  *
+ * Overlap. With overlap_previous a launch may begin while the kernel ahead of it in the stream still
+ * runs, and that kernel may have begun likewise. So what a launch reads before it waits, its weights
+ * as a rule, may be written by no kernel since the last one that was launched without overlap.
+ *
  * Sizes of 0. Where M or N is 0, a launch does nothing and reads no other argument. Where K is 0,
  * sums are 0: one kernel writes what bias, activation and residual make of that, and reads no
  * scales. An array without elements may be null. rmsnorm_q4k and quantise refuse a K of 0, for the

@@ -177,7 +177,7 @@ typedef struct ptxgen_quantise_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only gamma until that kernel's results
-     * are visible, so that kernel must not be the one that writes gamma.
+     * are visible; who may have written it says kernel.h, "Overlap".
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */

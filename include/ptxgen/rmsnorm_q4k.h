@@ -205,7 +205,7 @@ typedef struct ptxgen_rmsnorm_q4k_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights until that kernel's
-     * results are visible, so that kernel must not be the one that writes the weights.
+     * results are visible; who may have written them says kernel.h, "Overlap".
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */

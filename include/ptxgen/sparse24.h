@@ -235,8 +235,8 @@ typedef struct ptxgen_sparse24_args {
     /**
      * 1 (sm_90 and later; tier 1 ignores it): the launch may begin before the kernel ahead of it in
      * the stream has ended (programmatic dependent launch). It then reads only weights until that
-     * kernel's results are visible, so that kernel must not be the one that writes the weights. A
-     * launch that packs ignores it.
+     * kernel's results are visible; who may have written them says kernel.h, "Overlap". A launch
+     * that packs ignores it.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */

@@ -366,7 +366,7 @@ typedef struct ptxgen_w8a8_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only w until that kernel's results are
-     * visible, so that kernel must not be the one that writes w. A launch that has to copy w begins
+     * visible; who may have written it says kernel.h, "Overlap". A launch that has to copy w begins
      * when that kernel has ended.
      */
     uint32_t overlap_previous;

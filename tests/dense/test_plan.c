@@ -66,6 +66,17 @@ static void tiles_of_most_sums_are_never_divided(void **state)
     }
 }
 
+static void a_plan_may_be_made_of_its_own_spec_and_target(void **state)
+{
+    (void)state;
+    const ptxgen_dense_spec s = {.n = 512, .k = 1024, .type = PTXGEN_BF16, .bias = 1};
+    const ptxgen_dense_plan plan = plan_of(&s, "sm_90a");
+    ptxgen_dense_plan again = plan;
+    ptxgen_error err = {0};
+    assert_ok(ptxgen_dense_make_plan(&again.spec, &again.target, &again, &err), &err);
+    assert_memory_equal(&again, &plan, sizeof plan);
+}
+
 /* The sentence of a plan with that tile, of up to 128 tokens. */
 static void explains(const ptxgen_tile *tile, uint64_t m, const char *sentence)
 {
@@ -111,6 +122,7 @@ int main(void)
         cmocka_unit_test(no_plan_leaves_a_scheduler_without_a_warp),
         cmocka_unit_test(ctas_that_divide_k_get_no_second_tile),
         cmocka_unit_test(tiles_of_most_sums_are_never_divided),
+        cmocka_unit_test(a_plan_may_be_made_of_its_own_spec_and_target),
         cmocka_unit_test(a_plan_explains_the_tiles_of_a_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,9 @@ static const struct token words[] = {
     {"<0x0A>", 0, BYTE},
     {"\xE2\x96\x81\xE2\x96\x81", -6, NORMAL},
     {"\xC4\xA0h\xC4\x8A\xC4\xA3\xC3\xA9", -9, NORMAL}, /* of byte-level BPE */
+    {"<0x-1>", 0, BYTE}, /* these three are no bytes */
+    {"<0x+F>", 0, BYTE},
+    {"<0xG0>", 0, BYTE},
 };
 enum { WORDS = sizeof words / sizeof *words };
 

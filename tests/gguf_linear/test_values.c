@@ -77,6 +77,23 @@ static void a_row_of_zeros_is_divided_by_epsilon_alone(void **state)
     }
 }
 
+static void a_plan_may_be_made_of_its_own_spec_and_target(void **state)
+{
+    (void)state;
+    const ptxgen_gguf_linear_spec spec = {.k = 512,
+                                          .n = {64},
+                                          .w_type = {PTXGEN_GGUF_Q6_K},
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_90a");
+    ptxgen_gguf_linear_plan plan;
+    ptxgen_error err = {0};
+    assert_ok(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, &err), &err);
+    ptxgen_gguf_linear_plan again = plan;
+    assert_ok(ptxgen_gguf_linear_make_plan(&again.spec, &again.target, &again, &err), &err);
+    assert_memory_equal(&again, &plan, sizeof plan);
+}
+
 /* The bound follows from the integers' 16 or 24 bits. */
 static void the_bound_is_that_of_the_planes(void **state)
 {
@@ -113,6 +130,7 @@ int main(void)
         cmocka_unit_test(each_epilogue_is_right),
         cmocka_unit_test(what_is_not_finite_stays_in_its_row),
         cmocka_unit_test(a_row_of_zeros_is_divided_by_epsilon_alone),
+        cmocka_unit_test(a_plan_may_be_made_of_its_own_spec_and_target),
         cmocka_unit_test(the_bound_is_that_of_the_planes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

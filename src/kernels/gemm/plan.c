@@ -60,16 +60,17 @@ ptxgen_status gemm_make_plan(const struct gemm_planner *p, const void *spec,
         status = plan_check_target(p->family, target, err);
     if (status != PTXGEN_OK)
         return status;
-    memset(plan, 0, p->plan_bytes);
-    memcpy(plan, spec, p->spec_bytes);
-    memcpy((char *)plan + p->target, target, sizeof *target);
+    const ptxgen_target kept = *target; /* spec and target may be those of the plan itself */
+    memmove(plan, spec, p->spec_bytes);
+    memset((char *)plan + p->spec_bytes, 0, p->plan_bytes - p->spec_bytes);
+    memcpy((char *)plan + p->target, &kept, sizeof kept);
     if (gemm_is_empty(p, plan))
         return PTXGEN_OK;
     status = p->choose_tiles(plan, err);
-    if (status == PTXGEN_OK && !serves_all(p, plan)) {
+    if (status == PTXGEN_OK && !serves_all(p, plan))
+        status = plan_no_tile(p->family, &kept, err);
+    if (status != PTXGEN_OK)
         memset(plan, 0, p->plan_bytes);
-        return plan_no_tile(p->family, target, err);
-    }
     return status;
 }
 

@@ -248,6 +248,19 @@ static uint32_t most_of(const ptxgen_gguf_linear_spec *spec)
     return spec->max_m ? spec->max_m : GEMM_ANY_M;
 }
 
+static ptxgen_status choose_shapes(ptxgen_gguf_linear_plan *plan, ptxgen_error *err)
+{
+    const ptxgen_gguf_linear_spec *spec = &plan->spec;
+    plan->planes = spec->x_type == PTXGEN_F32 ? 3 : 2;
+    for (uint32_t tile_m = 1; spec->n[0]; tile_m *= 2) {
+        if (!choose_shape(plan, tile_m, &plan->variants[plan->variant_count++]))
+            return plan_no_tile("gguf_linear", &plan->target, err);
+        if (tile_m >= most_of(spec) || tile_m >= PTXGEN_GGUF_LINEAR_MAX_M)
+            break;
+    }
+    return PTXGEN_OK;
+}
+
 ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
                                            const ptxgen_target *target,
                                            ptxgen_gguf_linear_plan *plan, ptxgen_error *err)
@@ -264,17 +277,14 @@ ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
         status = plan_check_target("gguf_linear", target, err);
     if (status != PTXGEN_OK)
         return status;
-    memset(plan, 0, sizeof *plan);
-    plan->spec = *spec;
-    plan->target = *target;
-    plan->planes = spec->x_type == PTXGEN_F32 ? 3 : 2;
-    for (uint32_t tile_m = 1; spec->n[0]; tile_m *= 2) {
-        if (!choose_shape(plan, tile_m, &plan->variants[plan->variant_count++]))
-            return plan_no_tile("gguf_linear", target, err);
-        if (tile_m >= most_of(spec) || tile_m >= PTXGEN_GGUF_LINEAR_MAX_M)
-            break;
-    }
-    return gguf_linear_inflates(spec) ? gguf_linear_plan_inflated(plan, err) : PTXGEN_OK;
+    /* Spec and target may be those of the plan itself. */
+    *plan = (ptxgen_gguf_linear_plan){.spec = *spec, .target = *target};
+    status = choose_shapes(plan, err);
+    if (status == PTXGEN_OK && gguf_linear_inflates(&plan->spec))
+        status = gguf_linear_plan_inflated(plan, err);
+    if (status != PTXGEN_OK)
+        memset(plan, 0, sizeof *plan);
+    return status;
 }
 
 /* ---- a plan's variants ---- */

@@ -2,8 +2,9 @@
 /*
  * The kernel that makes h of a token, and writes it to the workspace as records (layout.h).
  *
- *     x, residual ─▶ [Σx² ─▶ 1/rms] ─▶ g ─▶ [Σg² ─▶ 1/rms] ─▶ h ─▶ a power of two for each 256
- * values, integers ─▶ balanced bytes in the order of B fragments, and their sums
+ *     x, residual ─▶ [Σx² ─▶ 1/rms] ─▶ g ─▶ [Σg² ─▶ 1/rms] ─▶ h
+ *     h ─▶ integers, with a power of two for each 256 values
+ *       ─▶ balanced bytes in the order of B fragments, and their sums
  *
  * A warp takes a unit of 256 values at a time, and a lane 8 consecutive ones. With a norm one CTA
  * has a token, and reads it once for each sum and once more at the end; these later reads find it
