@@ -249,12 +249,12 @@ static ptxgen_status widen(const struct problem *p, const struct block *b,
         status = compute(p, b, b->row + row, &token, err);
         for (uint32_t i = 0; status == PTXGEN_OK && i < b->columns; i++) {
             size_t at = row * b->columns + i, n = b->column + i;
-            double scale = ptxgen_element_load(work, p->buffers[W8A8_AT_W_SCALE].host, n);
-            double y = r->value[at], bias = 0, product;
+            double y = r->value[at], bias = 0;
             r->bound[at] = isfinite(y) ? 4 * r->bound[at] : 0;
             if (!isfinite(y) || !r->exact)
                 continue;
-            product = token.sums[i] * token.at.scale * scale;
+            double scale = ptxgen_element_load(work, p->buffers[W8A8_AT_W_SCALE].host, n);
+            double product = token.sums[i] * token.at.scale * scale;
             if (s->bias)
                 bias = ptxgen_element_load(work, p->buffers[W8A8_AT_BIAS].host, n);
             r->bound[at] = 0x1p-21 * (fabs(product) + fabs(bias)) + fabs(y - (product + bias));
