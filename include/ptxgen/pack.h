@@ -99,8 +99,10 @@ typedef ptxgen_status (*ptxgen_pack_assembler)(void *user, const char *ptx, cons
  * Plans and emits a spec for a target, whose limit of the PTX version is ignored, and adds the
  * code: the cubin that `assemble` makes, or the text where that is NULL. A spec and target that
  * were added before are left as they are. Errors: a refusal by the family or the builder, that of
- * `assemble`, PTXGEN_ERROR_UNSUPPORTED for a spec that is too long to be a key,
- * PTXGEN_ERROR_OUT_OF_MEMORY; the builder is then as it was.
+ * `assemble`, PTXGEN_ERROR_MALFORMED for what is no cubin of those that it gave,
+ * PTXGEN_ERROR_UNSUPPORTED for a cubin, a spec or names of entries that are too long for a pack,
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a revision longer than a hash, PTXGEN_ERROR_OUT_OF_MEMORY; the
+ * builder is then as it was.
  */
 PTXGEN_API ptxgen_status ptxgen_pack_add(ptxgen_pack_builder *builder, const ptxgen_family *family,
                                          const void *spec, const ptxgen_target *target,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ptxas.h"
 
+#include "temporary_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -17,29 +19,28 @@ enum { PATH_SIZE = 4096 + 32, LOG_SIZE = 700 };
 
 /* A folder of its own for each run. */
 struct files {
-    char folder[PATH_SIZE], text[PATH_SIZE + 16], cubin[PATH_SIZE + 16], log[PATH_SIZE + 16];
+    struct temporary_folder folder; /* first, and its paths are those below */
+    char path[PATH_SIZE], text[PATH_SIZE + 16], cubin[PATH_SIZE + 16], log[PATH_SIZE + 16];
 };
+
+static void name_files(struct temporary_folder *folder)
+{
+    struct files *files = (struct files *)folder;
+    snprintf(files->text, sizeof files->text, "%s/text.ptx", files->path);
+    snprintf(files->cubin, sizeof files->cubin, "%s/code.cubin", files->path);
+    snprintf(files->log, sizeof files->log, "%s/log", files->path);
+}
 
 static ptxgen_status make_folder(struct files *files, ptxgen_error *err)
 {
     const char *variable = getenv("TMPDIR");
     const char *parent = variable && *variable ? variable : "/tmp";
-    snprintf(files->folder, sizeof files->folder, "%.4096s/ptxgen-pack.XXXXXX", parent);
-    if (!mkdtemp(files->folder))
+    files->folder = (struct temporary_folder){files->path, {files->text, files->cubin, files->log}};
+    snprintf(files->path, sizeof files->path, "%.4096s/ptxgen-pack.XXXXXX", parent);
+    if (temporary_folder_create(&files->folder, name_files) != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_FILE, "no folder for the assembler in %s: %s", parent,
                            strerror(errno));
-    snprintf(files->text, sizeof files->text, "%s/text.ptx", files->folder);
-    snprintf(files->cubin, sizeof files->cubin, "%s/code.cubin", files->folder);
-    snprintf(files->log, sizeof files->log, "%s/log", files->folder);
     return PTXGEN_OK;
-}
-
-static void remove_folder(const struct files *files)
-{
-    unlink(files->text);
-    unlink(files->cubin);
-    unlink(files->log);
-    rmdir(files->folder);
 }
 
 static ptxgen_status write_text(const char *path, const char *text, ptxgen_error *err)
@@ -125,6 +126,6 @@ ptxgen_status ptxas_assemble(void *user, const char *ptx, const char *sm, ptxgen
         status = run(program, sm, &files, err);
     if (status == PTXGEN_OK)
         status = read_cubin(files.cubin, cubin, err);
-    remove_folder(&files);
+    temporary_folder_remove(&files.folder);
     return status;
 }

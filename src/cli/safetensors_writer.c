@@ -64,10 +64,12 @@ ptxgen_status safetensors_writer_metadata(struct safetensors_writer *w, const ch
 /* Numbers as text: a double would not hold every offset. */
 static bool add_numbers(cJSON *object, const char *key, const uint64_t *numbers, unsigned count)
 {
-    char text[PTXGEN_TENSOR_MAX_DIMS * 22 + 3] = "[", *end = text + 1;
+    char text[PTXGEN_TENSOR_MAX_DIMS * 22 + 3] = "[";
+    size_t used = 1;
     for (unsigned i = 0; i < count; i++)
-        end += sprintf(end, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
-    strcpy(end, "]");
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu", i ? "," : "",
+                                 (unsigned long long)numbers[i]);
+    snprintf(text + used, sizeof text - used, "]");
     return cJSON_AddRawToObject(object, key, text);
 }
 

@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = 64 };
+enum { MOST_WORDS = 63 };
 
-static int split(char *line, char *words[MOST_WORDS])
+/* How many words the line has; the first MOST_WORDS are stored, with NULL behind the last. */
+static int split(char *line, char *words[MOST_WORDS + 1])
 {
     int count = 0;
     char *place = NULL;
     line[strcspn(line, "#\n")] = '\0';
     for (char *word = strtok_r(line, " \t\r", &place); word; word = strtok_r(NULL, " \t\r", &place))
-        if (count < MOST_WORDS - 1)
-            words[count++] = word;
-    words[count] = NULL;
+        if (count++ < MOST_WORDS)
+            words[count - 1] = word;
+    words[count < MOST_WORDS ? count : MOST_WORDS] = NULL;
     return count;
 }
 
@@ -46,48 +47,61 @@ static bool add_item(struct spec_list *list, const struct family *family,
     return true;
 }
 
-/*
- * The place in the file stands where argp's messages have the program's name. False when the file
- * cannot be read to its end, or there is no memory.
- */
-static bool read_lines(FILE *file, struct spec_list *list)
+static ptxgen_status no_memory(ptxgen_error *err)
 {
-    char *line = NULL, place[512];
+    return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the list of kernels");
+}
+
+/* The place in the file stands where argp's messages have the program's name. */
+static ptxgen_status read_line(char *line, int number, struct spec_list *list, ptxgen_error *err)
+{
+    char place[512], *words[1 + MOST_WORDS + 1] = {place};
+    int count = split(line, words + 1);
+    snprintf(place, sizeof place, "%.400s:%d", list->path, number);
+    if (count == 0)
+        return PTXGEN_OK;
+    if (count > MOST_WORDS)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: %d words, more than the %d of a kernel", place, count, MOST_WORDS);
+    struct family_options *options;
+    const struct family_arguments arguments = {0};
+    const struct family *family = parse_family(count + 1, words, &arguments, &options);
+    if (add_item(list, family, options, number))
+        return PTXGEN_OK;
+    free(options);
+    return no_memory(err);
+}
+
+static ptxgen_status read_lines(FILE *file, struct spec_list *list, ptxgen_error *err)
+{
+    char *line = NULL;
     size_t size = 0;
-    bool fits = true;
-    for (int number = 1; errno = 0, fits && getline(&line, &size, file) >= 0; number++) {
-        char *words[1 + MOST_WORDS];
-        int count = split(line, words + 1);
-        if (count == 0)
-            continue;
-        snprintf(place, sizeof place, "%.400s:%d", list->path, number);
-        words[0] = place;
-        struct family_options *options;
-        const struct family_arguments arguments = {0};
-        const struct family *family = parse_family(count + 1, words, &arguments, &options);
-        fits = add_item(list, family, options, number);
-        if (!fits)
-            free(options);
-    }
+    ptxgen_status status = PTXGEN_OK;
+    for (int number = 1; errno = 0, status == PTXGEN_OK && getline(&line, &size, file) >= 0;
+         number++)
+        status = read_line(line, number, list, err);
+    int reason = errno;
     free(line);
-    if (!fits)
-        errno = ENOMEM;
-    return fits && !ferror(file) && errno != ENOMEM;
+    if (status != PTXGEN_OK)
+        return status;
+    if (reason == ENOMEM)
+        return no_memory(err);
+    return ferror(file) ? ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be read: %s", list->path,
+                                      strerror(reason))
+                        : PTXGEN_OK;
 }
 
 ptxgen_status spec_list_read(const char *path, struct spec_list *list, ptxgen_error *err)
 {
     *list = (struct spec_list){.path = path};
     FILE *file = fopen(path, "r");
-    bool whole = file && read_lines(file, list);
-    int reason = errno;
-    if (file)
-        fclose(file);
-    if (whole)
-        return PTXGEN_OK;
-    if (reason == ENOMEM)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the list of kernels");
-    return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be read: %s", path, strerror(reason));
+    if (!file)
+        return errno == ENOMEM ? no_memory(err)
+                               : ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be read: %s", path,
+                                             strerror(errno));
+    ptxgen_status status = read_lines(file, list, err);
+    fclose(file);
+    return status;
 }
 
 void spec_list_free(struct spec_list *list)

@@ -18,8 +18,8 @@ struct spec_list {
 
 /**
  * Reads the file; what follows a # is skipped. Options that are wrong end the program with a usage
- * error that has the line. Errors: PTXGEN_ERROR_FILE, PTXGEN_ERROR_OUT_OF_MEMORY; the list is then
- * to be freed too.
+ * error that has the line. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a line of more than 63 words,
+ * PTXGEN_ERROR_FILE, PTXGEN_ERROR_OUT_OF_MEMORY; the list is then to be freed too.
  */
 ptxgen_status spec_list_read(const char *path, struct spec_list *list, ptxgen_error *err);
 void spec_list_free(struct spec_list *list);

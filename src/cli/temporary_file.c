@@ -14,8 +14,7 @@
 enum { MOST_FILES = 8 };
 
 struct temporary_file {
-    char *name;
-    unsigned slot;
+    char *name; /* noted until it is removed or has got another */
 };
 
 /* ---- signals ---- */
@@ -28,12 +27,18 @@ static const int ending_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGABRT
                                      SIGUSR2, SIGXCPU, SIGXFSZ, SIGSYS,  SIGVTALRM, SIGPROF};
 enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 
-/* The handler is gone when it runs, so that the signal ends the process as it would have. */
+/*
+ * The handler is gone when it runs, so that the signal ends the process as it would have. A folder
+ * is empty once all files are gone.
+ */
 static void remove_and_end(int number)
 {
     for (int i = 0; i < MOST_FILES; i++)
         if (names[i])
             unlink(names[i]);
+    for (int i = 0; i < MOST_FILES; i++)
+        if (names[i])
+            rmdir(names[i]);
     raise(number);
 }
 
@@ -55,6 +60,32 @@ static void catch_signals(void)
     }
 }
 
+/* ---- notes ---- */
+
+/* Where the name is noted, or with NULL where one can be; -1 without such a place. */
+static int slot_of(const char *name)
+{
+    for (int i = 0; i < MOST_FILES; i++)
+        if (names[i] == name)
+            return i;
+    return -1;
+}
+
+static bool note(char *name)
+{
+    int slot = slot_of(NULL);
+    if (slot >= 0)
+        names[slot] = name;
+    return slot >= 0;
+}
+
+static void forget(const char *name)
+{
+    int slot = name ? slot_of(name) : -1;
+    if (slot >= 0)
+        names[slot] = NULL;
+}
+
 /* ---- creating ---- */
 
 /* "FOLDER/.ptxgen-XXXXXX", whatever the length of the target's own name. */
@@ -69,14 +100,6 @@ static char *name_beside(const char *target)
         memcpy(path + folder, name, sizeof name);
     }
     return path;
-}
-
-static int free_slot(void)
-{
-    for (int i = 0; i < MOST_FILES; i++)
-        if (!names[i])
-            return i;
-    return -1;
 }
 
 /* The old file's owner, or at least its group; else nobody gets more than others had. */
@@ -101,14 +124,16 @@ static int take_permissions(int fd, const struct stat *old)
 }
 
 /* No signal comes between a file and the note of its name. */
-static int create(struct temporary_file *t)
+static int create(char *name)
 {
     sigset_t all, before;
+    catch_signals();
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    int fd = mkostemp(t->name, O_CLOEXEC), reason = errno;
+    int fd = slot_of(NULL) < 0 ? -1 : mkostemp(name, O_CLOEXEC);
+    int reason = slot_of(NULL) < 0 ? EMFILE : errno;
     if (fd >= 0)
-        names[t->slot] = t->name;
+        note(name);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = reason;
     return fd;
@@ -118,16 +143,14 @@ struct temporary_file *temporary_file_create(const char *target, const struct st
 {
     struct temporary_file *t = calloc(1, sizeof *t);
     char *name = name_beside(target);
-    int slot = free_slot();
-    if (!t || !name || slot < 0) {
+    if (!t || !name) {
         free(t);
         free(name);
-        errno = slot < 0 ? EMFILE : ENOMEM;
+        errno = ENOMEM;
         return NULL;
     }
-    *t = (struct temporary_file){.name = name, .slot = (unsigned)slot};
-    catch_signals();
-    *fd = create(t);
+    t->name = name;
+    *fd = create(name);
     if (*fd >= 0 && take_permissions(*fd, old) == 0)
         return t;
     int reason = errno;
@@ -140,19 +163,13 @@ struct temporary_file *temporary_file_create(const char *target, const struct st
 
 /* ---- the end ---- */
 
-/* Its name is no longer the temporary file's. */
-static void forget(struct temporary_file *t)
-{
-    names[t->slot] = NULL;
-}
-
 void temporary_file_remove(struct temporary_file *t)
 {
     if (!t)
         return;
-    if (names[t->slot] == t->name)
+    if (slot_of(t->name) >= 0)
         unlink(t->name);
-    forget(t);
+    forget(t->name);
     free(t->name);
     free(t);
 }
@@ -161,7 +178,7 @@ int temporary_file_rename(struct temporary_file *t, const char *target)
 {
     if (rename(t->name, target) != 0)
         return -1;
-    forget(t);
+    forget(t->name);
     return 0;
 }
 
@@ -170,7 +187,7 @@ int temporary_file_link(struct temporary_file *t, const char *target)
     if (link(t->name, target) != 0)
         return -1;
     unlink(t->name);
-    forget(t);
+    forget(t->name);
     return 0;
 }
 
@@ -190,4 +207,36 @@ int temporary_file_sync_folder(const char *target)
     close(fd);
     errno = reason;
     return failed && reason != EINVAL ? -1 : 0;
+}
+
+/* ---- folders ---- */
+
+int temporary_folder_create(struct temporary_folder *folder,
+                            void (*name)(struct temporary_folder *folder))
+{
+    sigset_t all, before;
+    catch_signals();
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    bool made = mkdtemp(folder->path);
+    int reason = errno;
+    if (made) {
+        name(folder);
+        note(folder->path);
+        for (int i = 0; i < TEMPORARY_FOLDER_FILES; i++)
+            note(folder->files[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = reason;
+    return made ? 0 : -1;
+}
+
+void temporary_folder_remove(struct temporary_folder *folder)
+{
+    for (int i = 0; i < TEMPORARY_FOLDER_FILES; i++) {
+        unlink(folder->files[i]);
+        forget(folder->files[i]);
+    }
+    rmdir(folder->path);
+    forget(folder->path);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * A file under a name of its own until it is whole. Whatever ends the process but SIGKILL removes
- * it: signals that end a process are caught where they had their default action, and end it still.
+ * A file under a name of its own until it is whole, and a folder for files of another program.
+ * Whatever ends the process but SIGKILL removes them: signals that end a process are caught where
+ * they had their default action, and end it still.
  */
 #ifndef PTXGEN_CLI_TEMPORARY_FILE_H
 #define PTXGEN_CLI_TEMPORARY_FILE_H
@@ -24,5 +25,20 @@ int temporary_file_rename(struct temporary_file *temporary, const char *target);
 int temporary_file_link(struct temporary_file *temporary, const char *target);
 /** Brings the names in the target's folder to the disk. 0, or -1 with errno. */
 int temporary_file_sync_folder(const char *target);
+
+enum { TEMPORARY_FOLDER_FILES = 3 };
+/** Paths, which stay where they are until the folder is removed. */
+struct temporary_folder {
+    char *path;                           /**< ends with XXXXXX, in place of which it gets a name */
+    char *files[TEMPORARY_FOLDER_FILES]; /**< those in it, which need not be there */
+};
+/**
+ * Creates the folder, for its owner alone; then `name` fills in the paths of its files. 0, or -1
+ * with errno.
+ */
+int temporary_folder_create(struct temporary_folder *folder,
+                            void (*name)(struct temporary_folder *folder));
+/** Removes the files that are there, and the folder. */
+void temporary_folder_remove(struct temporary_folder *folder);
 
 #endif

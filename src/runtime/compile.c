@@ -155,7 +155,8 @@ static bool load_by_pack(struct job *job)
     const ptxgen_dispatcher *d = job->dispatcher;
     bool is_loaded = false;
     struct keyed_text *subject = d->pack_count ? calloc(1, sizeof *subject) : NULL;
-    if (subject && pack_subject_make(job->loaded->family, job->spec, &d->target, subject))
+    if (subject && pack_subject_make(job->loaded->family, job->spec, &d->target, subject, NULL) ==
+                       PTXGEN_OK)
         for (size_t i = 0; !is_loaded && i < d->pack_count; i++)
             is_loaded = load_from(job, d->packs[i], &subject->key);
     free(subject);

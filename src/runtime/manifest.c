@@ -72,12 +72,13 @@ static bool describe_spec(const ptxgen_family *family, const void *spec, char te
     return true;
 }
 
-void manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+bool manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                       struct text *to)
 {
     char line[512];
     const unsigned char *bytes = spec;
-    to->is_cut |= !describe_spec(family, spec, line);
+    bool described = describe_spec(family, spec, line);
+    to->is_cut |= !described;
     text_add(to, "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
              family->plan_version, line);
     for (size_t i = 0; i < family->spec_bytes; i++)
@@ -87,6 +88,7 @@ void manifest_subject(const ptxgen_family *family, const void *spec, const ptxge
         text_add(to, "PTX %d, ", target->ptx.max_ptx);
     text_add(to, "%u multiprocessors, %u shared bytes\n", target->multiprocessors,
              target->shared_per_cta);
+    return described;
 }
 
 void assembler_read(const ptxgen_driver *driver, ptxgen_cu_device device, int max_registers,

@@ -51,8 +51,11 @@ struct text {
 };
 void text_add(struct text *text, const char *format, ...) PTXGEN_PRINTF(2, 3);
 
-/* Adds the lines "family:", "spec:", "bytes:" and "target:"; is_cut without memory, too. */
-void manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+/*
+ * Adds the lines "family:", "spec:", "bytes:" and "target:". False without memory for them; is_cut
+ * is then set too.
+ */
+bool manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                       struct text *to);
 /* Names come from elsewhere: a line stays a line. */
 void make_printable(char *text);

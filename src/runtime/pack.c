@@ -260,23 +260,31 @@ ptxgen_status ptxgen_pack_verify(const ptxgen_pack *pack, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
-bool pack_subject_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
-                       struct keyed_text *subject)
+ptxgen_status pack_subject_make(const ptxgen_family *family, const void *spec,
+                                const ptxgen_target *target, struct keyed_text *subject,
+                                ptxgen_error *err)
 {
     char revision[DIGEST_HEX + 1] = "none, of ptxgen " PTXGEN_VERSION;
     struct text text = {.at = subject->text, .size = PACK_MOST_SUBJECT};
     ptxgen_target any_driver = *target;
     any_driver.ptx.max_ptx = 0;
     if (family->revision && strlen(family->revision) >= sizeof revision)
-        return false;
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: a revision of %zu characters, more than the %d of a hash",
+                           family->name, strlen(family->revision), DIGEST_HEX);
     if (family->revision)
         strcpy(revision, family->revision);
     make_printable(revision);
     text_add(&text, "revision: %s\n", revision);
-    manifest_subject(family, spec, &any_driver, &text);
+    if (!manifest_subject(family, spec, &any_driver, &text))
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a kernel of a pack");
+    if (text.is_cut)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s: the spec of %zu bytes is too long for a key of a pack",
+                           family->name, family->spec_bytes);
     subject->length = text.used;
     subject->key = digest_of(subject->text, subject->length);
-    return !text.is_cut;
+    return PTXGEN_OK;
 }
 
 static bool find_record(const ptxgen_pack *pack, const struct digest *key, struct pack_record *r)

@@ -41,11 +41,13 @@ void pack_write_u32(unsigned char *at, uint32_t value);
 void pack_write_u64(unsigned char *at, uint64_t value);
 
 /*
- * What a kernel is made for, and its key. False when it is too long. The driver's version does not
- * count, so the target's limit of the PTX version is left out.
+ * What a kernel is made for, and its key. The driver's version does not count, so the target's
+ * limit of the PTX version is left out. PTXGEN_ERROR_UNSUPPORTED when it is too long,
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a revision that is no hash.
  */
-bool pack_subject_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
-                       struct keyed_text *subject);
+ptxgen_status pack_subject_make(const ptxgen_family *family, const void *spec,
+                                const ptxgen_target *target, struct keyed_text *subject,
+                                ptxgen_error *err);
 
 /* A kernel that was found: code that ends with a NUL, and entries, whose names are freed by the
  * caller. */

@@ -73,15 +73,23 @@ static ptxgen_status emit(struct draft *d, const void *spec, ptxgen_error *err)
     return status == PTXGEN_OK ? entry_points_of(d->module, &d->entries, err) : status;
 }
 
-static char *write_entries(const struct entry_points *entries, uint32_t *bytes)
+/* A copy of the lines, malloc'ed. */
+static ptxgen_status write_entries(const struct draft *d, char **lines, uint32_t *bytes,
+                                   ptxgen_error *err)
 {
+    const struct entry_points *entries = &d->entries;
     char text[MANIFEST_MOST_BYTES];
     struct text to = {.at = text, .size = sizeof text};
     for (unsigned i = 0; i < entries->count; i++)
         text_add(&to, "%s, %zu shared bytes\n", entries->points[i].name,
                  entries->points[i].dynamic_shared_bytes);
+    if (to.is_cut)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s: the names of %u entries are too long for a pack", d->family->name,
+                           entries->count);
     *bytes = (uint32_t)to.used;
-    return to.is_cut ? NULL : strndup(text, to.used);
+    *lines = strndup(text, to.used);
+    return *lines ? PTXGEN_OK : no_memory(err);
 }
 
 static ptxgen_status make_item(const struct draft *d, struct item *item, ptxgen_error *err)
@@ -92,9 +100,12 @@ static ptxgen_status make_item(const struct draft *d, struct item *item, ptxgen_
                               .subject_bytes = (uint32_t)d->subject.length,
                               .code_bytes = d->cubin.bytes ? d->cubin.size : d->text_bytes,
                               .cubin_sm = d->cubin.bytes ? (uint32_t)d->target->ptx.sm : 0};
-    char *entries = write_entries(&d->entries, &r->entries_bytes);
+    char *entries;
+    ptxgen_status status = write_entries(d, &entries, &r->entries_bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
     size_t bytes = (size_t)r->subject_bytes + r->entries_bytes + r->code_bytes + 1;
-    unsigned char *body = entries ? calloc(1, bytes) : NULL;
+    unsigned char *body = calloc(1, bytes);
     if (body) {
         memcpy(body, d->subject.text, r->subject_bytes);
         memcpy(body + r->subject_bytes, entries, r->entries_bytes);
@@ -171,12 +182,7 @@ ptxgen_status ptxgen_pack_add(ptxgen_pack_builder *builder, const ptxgen_family 
         return no_memory(err);
     d->family = family;
     d->target = &any_driver;
-    ptxgen_status status =
-        pack_subject_make(family, spec, &any_driver, &d->subject)
-            ? PTXGEN_OK
-            : ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                          "%s: the spec of %zu bytes is too long for a key of a pack", family->name,
-                          family->spec_bytes);
+    ptxgen_status status = pack_subject_make(family, spec, &any_driver, &d->subject, err);
     if (status == PTXGEN_OK && !find_item(builder, &d->subject.key, &at)) {
         char sm[16];
         snprintf(sm, sizeof sm, "sm_%d%.1s", any_driver.ptx.sm, &any_driver.ptx.suffix);

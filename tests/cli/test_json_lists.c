@@ -11,9 +11,12 @@
 
 #include <cJSON.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char folder[FOLDER_PATH];
 
@@ -265,6 +268,43 @@ static void a_pack_lists_its_kernels(void **state)
     unsetenv("TMPDIR");
     file_write(list, "dense --k 64 --n 64\nmarlin --k 100 --n 64\n", 42);
     assert_refuses(2, "specs:2: marlin: ", "pack", list, "-o", pack, "--force");
+    char line[400] = "dense --k 64 --n 64"; /* five words, then 58 more, or 59 */
+    for (int i = 0; i < 29; i++)
+        strcat(line, " --k 64");
+    file_write(list, line, strlen(line));
+    o = run("pack", list, "-o", pack, "--force");
+    assert_exit(&o, 0);
+    outcome_free(&o);
+    strcat(line, " --bias # none");
+    file_write(list, line, strlen(line));
+    assert_refuses(2, "specs:1: 64 words, more than the 63 of a kernel\n", "pack", list, "-o", pack,
+                   "--force");
+}
+
+/* The assembler has begun to write its cubin when the command is ended. */
+static void a_signal_leaves_no_folder_of_the_assembler(void **state)
+{
+    (void)state;
+    char list[FOLDER_PATH + 16], pack[FOLDER_PATH + 16], script[FOLDER_PATH + 16],
+        parent[FOLDER_PATH + 16];
+    static const char assembler[] = "#!/bin/sh\n"
+                                    "[ -s \"$2\" ] && echo part > \"$4\" && kill -TERM $PPID\n"
+                                    "sleep 1\n";
+    snprintf(list, sizeof list, "%s/specs", folder);
+    snprintf(pack, sizeof pack, "%s/ended.pack", folder);
+    snprintf(script, sizeof script, "%s/assembler", folder);
+    snprintf(parent, sizeof parent, "%s/scratch", folder);
+    file_write(list, "dense --k 64 --n 64\n", 20);
+    file_write(script, assembler, sizeof assembler - 1);
+    assert_int_equal(chmod(script, 0700), 0);
+    assert_int_equal(mkdir(parent, 0700), 0);
+    setenv("TMPDIR", parent, 1);
+    struct outcome o = run("pack", list, "-o", pack, "--ptxas", script);
+    unsetenv("TMPDIR");
+    assert_exit(&o, 128 + SIGTERM);
+    outcome_free(&o);
+    assert_int_equal(folder_count(parent, ""), 0);
+    assert_int_equal(rmdir(parent), 0);
 }
 
 static void the_doctor_tries_each_family(void **state)
@@ -304,6 +344,7 @@ int main(void)
         cmocka_unit_test(run_has_a_problem_for_each_m),
         cmocka_unit_test(the_cache_lists_its_entries),
         cmocka_unit_test(a_pack_lists_its_kernels),
+        cmocka_unit_test(a_signal_leaves_no_folder_of_the_assembler),
         cmocka_unit_test(the_doctor_tries_each_family),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -378,6 +378,47 @@ static void what_an_assembler_gives_is_checked(void **state)
     ptxgen_pack_builder_destroy(builder);
 }
 
+/* As many entries as a pack cannot name. */
+static ptxgen_status emit_many(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    (void)plan;
+    for (int i = 0; i < 500; i++) {
+        char name[60];
+        snprintf(name, sizeof name, "an_entry_of_many_that_have_long_names_%d", i);
+        ptx_kernel *k = ptx_kernel_begin(module, name);
+        ptx_kernel_reqntid(k, 32, 1, 1);
+        ptx_kernel_end(k);
+    }
+    return ptx_module_status(module, err);
+}
+
+static void what_is_too_long_for_a_pack_is_refused(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_target target = target_of(bench);
+    ptxgen_pack_builder *builder;
+    ptxgen_error err = {0};
+    struct toy_spec spec = {.a = 1};
+    static const char revision[] = "0123456789012345678901234567890123456789012345678901234567890123+";
+    ptxgen_family family = toy_plus;
+    assert_int_equal(ptxgen_pack_builder_create(&builder, &err), PTXGEN_OK);
+    family.emit = emit_many;
+    assert_int_equal(ptxgen_pack_add(builder, &family, &spec, &target, NULL, NULL, &err),
+                     PTXGEN_ERROR_UNSUPPORTED);
+    assert_string_equal(err.message,
+                        "toy_plus: the names of 500 entries are too long for a pack");
+    family = toy_plus;
+    family.revision = revision;
+    assert_int_equal(ptxgen_pack_add(builder, &family, &spec, &target, NULL, NULL, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(err.message,
+                        "toy_plus: a revision of 65 characters, more than the 64 of a hash");
+    family.revision = revision + 1;
+    assert_int_equal(ptxgen_pack_add(builder, &family, &spec, &target, NULL, NULL, &err),
+                     PTXGEN_OK);
+    ptxgen_pack_builder_destroy(builder);
+}
+
 static void refusals_reach_the_caller(void **state)
 {
     struct bench *bench = *state;
@@ -478,6 +519,7 @@ int main(void)
         claim(a_pack_is_opened_by_path),
         claim(a_kernel_that_does_not_load_is_compiled),
         claim(what_an_assembler_gives_is_checked),
+        claim(what_is_too_long_for_a_pack_is_refused),
         claim(refusals_reach_the_caller),
         claim(a_familys_kernel_computes_from_a_pack),
     };
