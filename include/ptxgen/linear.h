@@ -36,6 +36,7 @@
 #include <ptxgen/dispatch.h>
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/marlin_formats.h>
+#include <ptxgen/sparse24.h>
 #include <ptxgen/types.h>
 #include <ptxgen/w8a8.h>
 
@@ -82,6 +83,27 @@ PTXGEN_API ptxgen_status ptxgen_linear_from_floats(ptxgen_dispatcher *dispatcher
                                                    uint32_t n, uint32_t k,
                                                    const ptxgen_linear_options *options,
                                                    ptxgen_linear **linear, ptxgen_error *err);
+/** A 2:4 sparse weight on the host, as ptxgen/sparse24_formats.h has it; zero it, then fill it. */
+typedef struct ptxgen_sparse24_weights {
+    ptxgen_sparse24_shape shape;
+    ptxgen_const_span dense; /**< [n, k], of which each group of four has two zeros; or: */
+    ptxgen_const_span values, metadata; /**< [n, k / 2], and which two of each four they are */
+    ptxgen_sparse24_form form;          /**< of the metadata */
+    const float *scales;                /**< s8: [n], finite; NULL: ones */
+    float x_scale;                      /**< s8: of all of x where a run brings none; 0: 1 */
+} ptxgen_sparse24_weights;
+
+/**
+ * A layer of 2:4 sparse weights, by `sparse24`: floats of the options' type, or s8, whose x is s8
+ * codes [m, k] too, with a scale for each token, and whose y has the options' type, f16 or bf16.
+ * Errors besides the family's: a dense weight with more than two non-zeros in a group, metadata
+ * that describes no 2:4 weight, sizes that are not the shape's.
+ */
+PTXGEN_API ptxgen_status ptxgen_linear_from_sparse24(ptxgen_dispatcher *dispatcher,
+                                                     const ptxgen_sparse24_weights *weights,
+                                                     const ptxgen_linear_options *options,
+                                                     ptxgen_linear **linear, ptxgen_error *err);
+
 /** Frees the layer's memory and its reference. NULL does nothing. */
 PTXGEN_API void ptxgen_linear_destroy(ptxgen_linear *linear);
 
@@ -98,6 +120,9 @@ typedef struct ptxgen_linear_args {
     uint64_t x, y;               /**< device addresses of [m, k] and [m, n] */
     uint64_t x_stride, y_stride; /**< elements from row to row; 0: the row itself */
     uint64_t x_bytes, y_bytes;   /**< of the buffers at x and y; 0: unchecked */
+    /** f32 [m], of x that is codes (sparse24's s8), or 0: the weights' x_scale; otherwise unused */
+    uint64_t x_scale;
+    uint64_t x_scale_bytes; /**< of that buffer; 0: unchecked */
 } ptxgen_linear_args;
 
 /** Enqueues the layer on a stream of the dispatcher's context, which is current. */

@@ -155,6 +155,9 @@ ROW(ptxgen_linear_from_floats, ZEROS | ONES, INVALID_ARGUMENT,
 ROW(ptxgen_linear_from_gguf, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
 ROW(ptxgen_linear_from_gguf, ZEROS | ONES, INVALID_ARGUMENT,
     "a layer: dispatcher and options must be given")
+ROW(ptxgen_linear_from_sparse24, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
+ROW(ptxgen_linear_from_sparse24, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer: dispatcher and options must be given")
 ROW(ptxgen_linear_from_w4, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
 ROW(ptxgen_linear_from_w4, ZEROS | ONES, INVALID_ARGUMENT,
     "a layer: dispatcher and options must be given")

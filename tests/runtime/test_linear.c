@@ -55,40 +55,85 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Runs the layer on x of strided rows, 4 bytes off alignment, and compares all outputs. */
-static void assert_computes(const struct bench *b, const ptxgen_linear *linear, ptxgen_element type,
-                            bool has_bias, double tolerance)
+/* How a layer is run. */
+struct trial {
+    ptxgen_element type;
+    bool has_bias;
+    double tolerance;
+    bool codes;    /* x is s8 */
+    float x_scale; /* of them, in the weights or, where it is above 1, one for each token */
+};
+
+static double x_of(const struct trial *t, const void *x, size_t i)
 {
-    size_t size = ptxgen_element_size(type);
+    return t->codes ? ((const int8_t *)x)[i] : ptxgen_element_load(t->type, x, i);
+}
+
+static void draw_x(const struct trial *t, void *x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (t->codes)
+            ((int8_t *)x)[i] = (int8_t)(127 * draw());
+        else
+            ptxgen_element_store(t->type, x, i, draw());
+}
+
+static void assert_sums(const struct bench *b, const struct trial *t, const void *x, const void *y)
+{
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++) {
+            double sum = 0, scale = 0, x_scale = t->x_scale > 1 ? t->x_scale + m : t->x_scale;
+            for (int k = 0; k < K; k++) {
+                double product = x_of(t, x, (size_t)(m * STRIDE + k)) * b->w[n][k];
+                sum += (t->codes ? x_scale : 1) * product;
+                scale += (t->codes ? x_scale : 1) * fabs(product);
+            }
+            sum += t->has_bias ? b->bias[n] : 0;
+            double got = ptxgen_element_load(t->type, y, (size_t)(m * N + n));
+            if (!(fabs(got - sum) <= t->tolerance * (1 + scale)))
+                fail_msg("y[%d, %d] is %g, not %g", m, n, got, sum);
+        }
+}
+
+/* Runs the layer on x of strided rows, 4 bytes off alignment, and compares all outputs. */
+static void assert_trial(const struct bench *b, const ptxgen_linear *linear, const struct trial *t)
+{
+    size_t size = ptxgen_element_size(t->type);
     unsigned char x[M * STRIDE * 4] = {0}, y[M * N * 4];
-    ptxgen_cu_deviceptr on_x, on_y;
-    for (int i = 0; i < M * STRIDE; i++)
-        ptxgen_element_store(type, x, (size_t)i, draw());
+    float x_scales[M];
+    ptxgen_cu_deviceptr on_x, on_y, on_scales;
+    draw_x(t, x, M * STRIDE);
+    for (int m = 0; m < M; m++)
+        x_scales[m] = t->x_scale + (float)m;
     assert_int_equal(b->driver.mem_alloc(&on_x, sizeof x + 16), 0);
     assert_int_equal(b->driver.mem_alloc(&on_y, sizeof y), 0);
+    assert_int_equal(b->driver.mem_alloc(&on_scales, sizeof x_scales), 0);
     assert_int_equal(b->driver.memcpy_htod(on_x + 4, x, sizeof x), 0);
+    assert_int_equal(b->driver.memcpy_htod(on_scales, x_scales, sizeof x_scales), 0);
     assert_int_equal(b->driver.memset_d8(on_y, 0xFF, sizeof y), 0);
-    const ptxgen_linear_args args = {
-        .m = M, .x = on_x + 4, .x_stride = STRIDE, .y = on_y, .y_bytes = M * N * size};
+    const ptxgen_linear_args args = {.m = M,
+                                     .x = on_x + 4,
+                                     .x_stride = STRIDE,
+                                     .y = on_y,
+                                     .y_bytes = M * N * size,
+                                     .x_scale = t->x_scale > 1 ? on_scales : 0,
+                                     .x_scale_bytes = t->x_scale > 1 ? sizeof x_scales : 0};
     ptxgen_error err = {0};
     if (ptxgen_linear_run(linear, &args, NULL, &err) != PTXGEN_OK)
         fail_msg("%s", err.message);
     assert_int_equal(b->driver.ctx_synchronize(), 0);
     assert_int_equal(b->driver.memcpy_dtoh(y, on_y, sizeof y), 0);
-    for (int m = 0; m < M; m++)
-        for (int n = 0; n < N; n++) {
-            double sum = has_bias ? b->bias[n] : 0, scale = 1;
-            for (int k = 0; k < K; k++) {
-                double xk = ptxgen_element_load(type, x, (size_t)(m * STRIDE + k));
-                sum += xk * b->w[n][k];
-                scale += fabs(xk * b->w[n][k]);
-            }
-            double got = ptxgen_element_load(type, y, (size_t)(m * N + n));
-            if (!(fabs(got - sum) <= tolerance * scale))
-                fail_msg("y[%d, %d] is %g, not %g", m, n, got, sum);
-        }
+    assert_sums(b, t, x, y);
     b->driver.mem_free(on_x);
     b->driver.mem_free(on_y);
+    b->driver.mem_free(on_scales);
+}
+
+static void assert_computes(const struct bench *b, const ptxgen_linear *linear, ptxgen_element type,
+                            bool has_bias, double tolerance)
+{
+    const struct trial t = {type, has_bias, tolerance, false, 0};
+    assert_trial(b, linear, &t);
 }
 
 static void assert_facts(const ptxgen_linear *linear, const char *family, size_t least_bytes)
@@ -262,6 +307,144 @@ static void rows_of_a_gguf_type_become_a_layer(void **state)
     }
 }
 
+/* ---- 2:4 ---- */
+
+/* A dense 2:4 weight of the type, and compressed. */
+struct sparse {
+    ptxgen_sparse24_weights weights;
+    unsigned char dense[N * K * 4], values[N * K * 2], metadata[N * K / 4];
+    float scales[N];
+};
+
+static void make_sparse(struct bench *b, struct sparse *s, ptxgen_sparse24_type type,
+                        ptxgen_sparse24_form form)
+{
+    const bool codes = type == PTXGEN_SPARSE24_S8;
+    const ptxgen_sparse24_shape shape = {type, N, K};
+    size_t dense_bytes, metadata_bytes;
+    for (size_t i = 0; i < N * K; i++)
+        if (codes)
+            ((int8_t *)s->dense)[i] = (int8_t)(120 * draw());
+        else
+            ptxgen_element_store((ptxgen_element)type, s->dense, i, draw());
+    assert_int_equal(ptxgen_sparse24_dense_bytes(&shape, &dense_bytes, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_sparse24_metadata_bytes(&shape, form, &metadata_bytes, NULL),
+                     PTXGEN_OK);
+    const ptxgen_const_span dense = {s->dense, dense_bytes};
+    const ptxgen_span values = {s->values, dense_bytes / 2};
+    const ptxgen_span metadata = {s->metadata, metadata_bytes};
+    assert_int_equal(
+        ptxgen_sparse24_prune(&shape, dense, (ptxgen_span){s->dense, dense_bytes}, NULL),
+        PTXGEN_OK);
+    assert_int_equal(ptxgen_sparse24_compress(&shape, dense, values, form, metadata, NULL),
+                     PTXGEN_OK);
+    for (int n = 0; n < N; n++) {
+        s->scales[n] = codes ? (float)(0.01 * (2 + draw())) : 1;
+        for (size_t k = 0; k < K; k++) {
+            size_t i = (size_t)n * K + k;
+            b->w[n][k] = codes ? ((int8_t *)s->dense)[i] * (double)s->scales[n]
+                               : ptxgen_element_load((ptxgen_element)type, s->dense, i);
+        }
+    }
+    s->weights = (ptxgen_sparse24_weights){.shape = shape,
+                                           .values = {s->values, values.bytes},
+                                           .metadata = {s->metadata, metadata.bytes},
+                                           .form = form,
+                                           .scales = codes ? s->scales : NULL};
+}
+
+static void sparse_weights_become_a_layer(void **state)
+{
+    struct bench *b = *state;
+    static struct sparse s;
+    static const struct {
+        ptxgen_sparse24_type type;
+        ptxgen_sparse24_form form;
+        bool dense;
+        struct trial trial;
+    } rows[] = {
+        {PTXGEN_SPARSE24_F16, PTXGEN_SPARSE24_BYTES, true, {PTXGEN_F16, true, 2e-3, false, 0}},
+        {PTXGEN_SPARSE24_BF16, PTXGEN_SPARSE24_CUTLASS, false, {PTXGEN_BF16, true, 8e-3, false, 0}},
+        {PTXGEN_SPARSE24_F32, PTXGEN_SPARSE24_BITMASK, false, {PTXGEN_F32, false, 2e-3, false, 0}},
+        {PTXGEN_SPARSE24_S8,
+         PTXGEN_SPARSE24_NIBBLES,
+         false,
+         {PTXGEN_F16, true, 2e-3, true, 0.125f}},
+        {PTXGEN_SPARSE24_S8, PTXGEN_SPARSE24_NIBBLES, true, {PTXGEN_BF16, false, 8e-3, true, 2}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct trial *t = &rows[i].trial;
+        const ptxgen_linear_options options = {
+            .max_m = 33, .type = (uint8_t)t->type, .bias = t->has_bias ? b->bias : NULL};
+        ptxgen_linear *linear;
+        ptxgen_error err = {0};
+        make_sparse(b, &s, rows[i].type, rows[i].form);
+        if (rows[i].dense) {
+            s.weights.dense = (ptxgen_const_span){s.dense, 2 * s.weights.values.bytes};
+            s.weights.values = s.weights.metadata = (ptxgen_const_span){NULL, 0};
+        }
+        s.weights.x_scale = t->x_scale > 1 ? 0 : t->x_scale;
+        if (ptxgen_linear_from_sparse24(b->dispatcher, &s.weights, &options, &linear, &err))
+            fail_msg("%s", err.message);
+        assert_facts(linear, "sparse24", s.weights.values.bytes);
+        assert_trial(b, linear, t);
+        ptxgen_linear_destroy(linear);
+    }
+}
+
+static void what_is_wrong_with_a_sparse_layer_is_said(void **state)
+{
+    struct bench *b = *state;
+    static struct sparse s;
+    ptxgen_linear *linear;
+    ptxgen_linear_options options = {.max_m = 4, .type = PTXGEN_F16};
+    ptxgen_error err = {0};
+#define REFUSES(status, says)                                                                      \
+    do {                                                                                           \
+        assert_int_equal(                                                                          \
+            ptxgen_linear_from_sparse24(b->dispatcher, &s.weights, &options, &linear, &err),       \
+            status);                                                                               \
+        assert_string_equal(err.message, says);                                                    \
+        assert_null(linear);                                                                       \
+    } while (0)
+    make_sparse(b, &s, PTXGEN_SPARSE24_F16, PTXGEN_SPARSE24_BYTES);
+    assert_int_equal(ptxgen_linear_from_sparse24(b->dispatcher, NULL, &options, &linear, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "a layer: weights is NULL");
+    options.type = PTXGEN_BF16;
+    REFUSES(PTXGEN_ERROR_INVALID_ARGUMENT,
+            "a layer: type 2 of the options is not that of the weights, 1");
+    options.type = PTXGEN_F16;
+    const ptxgen_const_span values = s.weights.values;
+    s.weights.dense = (ptxgen_const_span){s.dense, N * K * 2};
+    REFUSES(PTXGEN_ERROR_INVALID_ARGUMENT,
+            "a layer: weights are dense, or values and metadata, not both");
+    s.weights.dense.bytes = 0;
+    s.weights.values.bytes--;
+    REFUSES(PTXGEN_ERROR_INVALID_ARGUMENT, "values has 16383 bytes; its shape takes exactly 16384");
+    s.weights.values = values;
+    s.metadata[5] = 5;
+    REFUSES(PTXGEN_ERROR_MALFORMED, "row 0, group 5 of byte metadata is 0x5, twice the position 1; "
+                                    "a group keeps two different elements");
+    ptxgen_element_store(PTXGEN_F16, s.dense, 4, 1);
+    ptxgen_element_store(PTXGEN_F16, s.dense, 5, 1);
+    ptxgen_element_store(PTXGEN_F16, s.dense, 6, 1);
+    ptxgen_element_store(PTXGEN_F16, s.dense, 7, 0);
+    s.weights.dense.bytes = N * K * 2;
+    s.weights.values.bytes = s.weights.metadata.bytes = 0;
+    REFUSES(PTXGEN_ERROR_INVALID_ARGUMENT, "row 0, group 1 (columns 4 to 7) has 3 non-zeros; a 2:4 "
+                                           "weight has at most two of every four");
+    s.weights.shape.n = (size_t)INT32_MAX + 1;
+    REFUSES(PTXGEN_ERROR_UNSUPPORTED,
+            "a layer: a weight of 2147483648 by 256 is too large for sparse24");
+    make_sparse(b, &s, PTXGEN_SPARSE24_S8, PTXGEN_SPARSE24_BYTES);
+    s.scales[7] = INFINITY;
+    REFUSES(PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: scale 7 of the weights is inf, not finite");
+    s.weights.x_scale = -INFINITY;
+    REFUSES(PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: x_scale of the weights is -inf, not finite");
+#undef REFUSES
+}
+
 /* ---- refusals ---- */
 
 static void what_is_wrong_with_a_layer_is_said(void **state)
@@ -348,6 +531,8 @@ int main(void)
         cmocka_unit_test(floats_become_a_layer_in_eight_bits),
         cmocka_unit_test(floats_become_a_dense_layer),
         cmocka_unit_test(rows_of_a_gguf_type_become_a_layer),
+        cmocka_unit_test(sparse_weights_become_a_layer),
+        cmocka_unit_test(what_is_wrong_with_a_sparse_layer_is_said),
         cmocka_unit_test(what_is_wrong_with_a_layer_is_said),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
