@@ -66,8 +66,8 @@ PTXGEN_API ptxgen_status ptxgen_linear_from_w4(ptxgen_dispatcher *dispatcher,
                                                const ptxgen_linear_options *options,
                                                ptxgen_linear **linear, ptxgen_error *err);
 /**
- * A layer in 8 bits, by `w8a8`: float weights are quantised here, s8 or e4m3 as `codes` says, and
- * x in each run.
+ * A layer in 8 bits, by `w8a8`: float weights are quantised here, s8, e4m3 or e5m2 as `codes` says,
+ * and x in each run, to e4m3 where weights are e5m2.
  */
 PTXGEN_API ptxgen_status ptxgen_linear_from_w8a8(ptxgen_dispatcher *dispatcher,
                                                  const ptxgen_w8a8_weights *weights,

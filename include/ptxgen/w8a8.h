@@ -13,7 +13,8 @@
  *                       feature
  *     y         [M, N]  outputs: f32, f64, f16 or bf16; residual likewise, bias [N]
  *
- * Codes are s8, or e4m3: numbers of 8 bits with three bits of mantissa (fp8). M is an argument of
+ * Codes are s8, or e4m3: numbers of 8 bits with three bits of mantissa (fp8). Where those of x are
+ * e4m3, those of w may be e5m2, with two bits of mantissa and a wider range. M is an argument of
  * the launch, up to 2³¹ − 1; K and N may have any value. If the rows of w are no multiples of 16
  * bytes (with up to 32 tokens: of 4 bytes), every launch copies w first, so pack such weights with
  * a padded stride (ptxgen_w8a8_pack).
@@ -46,7 +47,9 @@
  *     summed for at most 128 of K at a time, and the rest in f32; ptxgen_w8a8_reference_bound
  *     states how far y may be off. Launches of the same plan with the same M and operands give
  *     the same bits.
- *   - A weight that is NaN makes its feature's outputs NaN.
+ *   - A weight that is NaN makes its feature's outputs NaN. Infinite weights of e5m2 are multiplied
+ *     and added as IEEE 754 has it: with others, with codes that are 0, and with scales that are 0
+ *     the sum is NaN, else it is infinite.
  *   - x and y are f32, f16 or bf16; K is at most 131,072.
  *
  * With a group of 128, scales are of parts of K, as DeepSeek's checkpoints have them, and sums are
@@ -126,7 +129,8 @@ typedef enum ptxgen_w8a8_scales {
 /** The type of the codes of weights and activations. */
 typedef enum ptxgen_w8a8_codes {
     PTXGEN_W8A8_S8 = 0,
-    PTXGEN_W8A8_E4M3 = 1 /**< sign, 4 bits of exponent, 3 of mantissa; 0x7F and 0xFF are NaN */
+    PTXGEN_W8A8_E4M3 = 1, /**< sign, 4 bits of exponent, 3 of mantissa; 0x7F and 0xFF are NaN */
+    PTXGEN_W8A8_E5M2 = 2  /**< weights alone: 5 bits of exponent, 2 of mantissa; 0x7C is infinite */
 } ptxgen_w8a8_codes;
 
 /** How many of K, and of w's features, share a scale where not all of a row do. */
@@ -143,12 +147,13 @@ typedef struct ptxgen_w8a8_spec {
     uint8_t scales;         /**< ptxgen_w8a8_scales */
     uint8_t asymmetric;     /**< 1, only with s8: with zero points, and with sums of w's rows */
     uint8_t bias;           /**< 1: biases of the work type are added */
-    uint8_t codes;          /**< ptxgen_w8a8_codes */
+    uint8_t codes;          /**< ptxgen_w8a8_codes of x, and of w unless w_codes says otherwise */
     uint8_t epilogue;       /**< ptxgen_epilogue; with SwiGLU n is of gate and of up each */
     uint8_t activation;     /**< ptxgen_activation; none with SwiGLU, which has its own */
     uint8_t residual;       /**< 1: a residual of y's type is added to y */
     uint8_t group;          /**< 0, or with e4m3 128: scales of groups of K and of blocks of w */
-    uint8_t reserved[2];    /**< 0 */
+    uint8_t w_codes;        /**< 0, or with e4m3 PTXGEN_W8A8_E5M2: the codes of w */
+    uint8_t reserved;       /**< 0 */
 } ptxgen_w8a8_spec;
 
 /** The work type of a spec: PTXGEN_F64 or PTXGEN_F32. */
@@ -187,11 +192,11 @@ typedef struct ptxgen_w8a8_plan {
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
  * above 2³¹ − 1, codes outside −128 … 127 or without 0, a K whose sums could overflow, e4m3 codes
- * with f64, zero points or a range, a group other than 128, with s8 codes, or with given scales of
- * x that is not codes, a function, SwiGLU, a residual or the caller's codes with f64,
- * and SwiGLU with an N that is no multiple of 8; with PTXGEN_ERROR_TARGET e4m3 codes before sm_89
- * or PTX 8.4; with PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, a min_m above max_m, or a
- * function with SwiGLU.
+ * with f64, zero points or a range, weights of e5m2 with s8 codes, a group other than 128, with s8
+ * codes, or with given scales of x that is not codes, a function, SwiGLU, a residual or the
+ * caller's codes with f64, and SwiGLU with an N that is no multiple of 8; with PTXGEN_ERROR_TARGET
+ * e4m3 codes before sm_89 or PTX 8.4; with PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, a min_m
+ * above max_m, or a function with SwiGLU.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
@@ -247,12 +252,12 @@ typedef struct ptxgen_w8a8_weights {
      * smallest.
      */
     double percentile;
-    ptxgen_w8a8_codes codes; /**< e4m3: 448 stands in place of 127 */
+    ptxgen_w8a8_codes codes; /**< e4m3: 448 stands in place of 127; e5m2: 57344 */
 } ptxgen_w8a8_weights;
 
 /**
- * Quantises each row to codes from −127 to 127, code = clamp(round(w / scale)), or to e4m3 numbers,
- * as the activations are: computed in f32 or f64 as `scale_type` says, with the rounding rules of
+ * Quantises each row to codes from −127 to 127, code = clamp(round(w / scale)), or to e4m3 or e5m2
+ * numbers, as the activations are: computed in f32 or f64 as `scale_type` says, with the rounding rules of
  * the activations. A computed scale of 0 is replaced by 1. `codes` has n rows `stride` ≥ k bytes
  * apart, whose padding is zeroed; `scales` is [n]. Refuses weights that are not finite, with the
  * place of the first.
@@ -284,7 +289,7 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_pair(uint32_t n, size_t bytes, const void *
 typedef struct ptxgen_w8a8_operands {
     uint64_t m;
     const void *x;         /**< [m, k] of x's type, or codes, rows x_stride elements apart (0: k) */
-    const int8_t *w;       /**< codes [n, k], s8 or the bytes of e4m3, rows w_stride apart */
+    const int8_t *w;       /**< codes [n, k], s8 or bytes of e4m3 or e5m2, rows w_stride apart */
     const void *w_scale;   /**< work type [n]; with a group [⌈n / 128⌉, ⌈k / 128⌉] */
     const void *bias;      /**< work type [n]; or NULL where the spec has none */
     const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], QUANTISED: [m] or [m, G] */

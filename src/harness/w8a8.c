@@ -18,7 +18,7 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
     const ptxgen_w8a8_spec *s = spec;
     char codes[24] = "";
     if (s->codes == PTXGEN_W8A8_E4M3)
-        snprintf(codes, sizeof codes, " codes=e4m3");
+        snprintf(codes, sizeof codes, " codes=e4m3%s", s->w_codes ? " w=e5m2" : "");
     else if (s->q_max && (s->q_min != -127 || s->q_max != 127))
         snprintf(codes, sizeof codes, " codes=%d..%d", s->q_min, s->q_max);
     snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s%s%s%s%s%s", s->k, s->n,
@@ -64,13 +64,14 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     uint64_t given = s->scales == PTXGEN_W8A8_TENSOR ? 1 : m, rows = weight_rows(s);
     bool codes = s->scales == PTXGEN_W8A8_QUANTISED;
+    double scale = s->w_codes ? 0x1p-14 : 0.01; /* of w, whose e5m2 codes are 128 times as large */
     const struct operand all[W8A8_OPERANDS] = {
         [W8A8_AT_X] = OPERAND_ROWS(x, X, true, m, s->k, codes ? ELEMENT_S8 : s->x_type,
                                    .deviation = codes ? 0 : 1, .outliers = true),
         [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, rows, s->k, ELEMENT_BYTES,
                               ARG_AND_SIZE(w), .pitch = s->w_stride),
         [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, scale_rows(s) * groups_of(s), work,
-                                        .mean = 0.01, .deviation = 0.004, .positive = true),
+                                        .mean = scale, .deviation = 0.4 * scale, .positive = true),
         [W8A8_AT_W_SUM] = OPERAND_ROW(w_sum, INPUT, s->asymmetric, rows, ELEMENT_S32),
         [W8A8_AT_BIAS] = OPERAND_ROW(bias, INPUT, s->bias, rows, work, .deviation = 2),
         [W8A8_AT_X_SCALE] = OPERAND_ROW(x_scale, INPUT, s->scales, given * groups_of(s), work,
@@ -103,19 +104,21 @@ static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
 }
 
 /*
- * Turns those codes of a matrix that are NaN, 0x7F and 0xFF, into 1.875 and its negative; between
- * its rows they stay.
+ * Turns those codes of a matrix that are NaN, or of e5m2 infinite, into numbers of the same sign
+ * between 1 and 2; between its rows they stay. `first` is the magnitude of the first of them.
  */
-static void clear_nans(const ptxgen_w8a8_spec *s, unsigned char *rows, uint64_t count,
-                       uint64_t stride)
+static void clear_specials(const ptxgen_w8a8_spec *s, uint8_t first, unsigned char *rows,
+                           uint64_t count, uint64_t stride)
 {
     for (uint64_t row = 0; row < count && s->codes == PTXGEN_W8A8_E4M3; row++)
         for (uint32_t k = 0; k < s->k; k++) {
             uint8_t *code = rows + row * stride + k;
-            if ((*code & 0x7F) == 0x7F)
+            if ((*code & 0x7F) >= first)
                 *code = (uint8_t)(*code & ~0x40);
         }
 }
+
+enum { E4M3_NAN = 0x7F, E5M2_INFINITY = 0x7C /* and numbers above are NaN */ };
 
 /* The caller's codes: those of s8 within the range; some tokens have a scale of NaN. */
 static void fill_codes(struct problem *p, struct random *r)
@@ -125,14 +128,15 @@ static void fill_codes(struct problem *p, struct random *r)
     random_fill(r, x->host, x->bytes);
     for (uint64_t i = 0; i < x->bytes && s->codes == PTXGEN_W8A8_S8; i++)
         x->host[i] = (unsigned char)random_code(r, s);
-    clear_nans(s, x->host, p->m, p->strides[W8A8_AT_X]);
+    clear_specials(s, E4M3_NAN, x->host, p->m, p->strides[W8A8_AT_X]);
     if (p->m && random_below(r, 4) == 0)
         typed_store(PTXGEN_F32, scales->host,
                     random_below(r, (uint32_t)p->m) * (uint64_t)groups_of(s), NAN);
 }
 
 /*
- * Weights are all codes but NaN, the bytes between rows all codes. Of given scales, outputs of f64
+ * Weights are all finite codes, but for an infinite one at times, and the bytes between rows all
+ * codes. Of given scales, outputs of f64
  * are the sums themselves: scales are 1 and x is codes.
  */
 static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
@@ -143,7 +147,9 @@ static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err
     random_fill(r, w->host, w->bytes);
     if (random_below(r, 4) == 0)
         memset(w->host, 0x80, s->k); /* a row of −128, or of −0 */
-    clear_nans(s, w->host, weight_rows(s), s->w_stride);
+    clear_specials(s, s->w_codes ? E5M2_INFINITY : E4M3_NAN, w->host, weight_rows(s), s->w_stride);
+    if (s->w_codes && s->k && random_below(r, 4) == 0)
+        w->host[random_below(r, weight_rows(s)) * (uint64_t)s->w_stride] = E5M2_INFINITY;
     if (s->scales == PTXGEN_W8A8_QUANTISED)
         fill_codes(p, r);
     w8a8_sum_rows(p);
@@ -319,6 +325,7 @@ static uint32_t draw(struct random *r, bool small, const ptxgen_target *target, 
         s->y_type = s->y_type == PTXGEN_F64 ? PTXGEN_F16 : s->y_type;
         if (s->scales == PTXGEN_W8A8_DYNAMIC || s->scales == PTXGEN_W8A8_QUANTISED)
             s->group = random_below(r, 2) ? PTXGEN_W8A8_GROUP : 0;
+        s->w_codes = random_below(r, 3) ? 0 : PTXGEN_W8A8_E5M2;
     }
     uint64_t products = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * weight_rows(s));
     uint32_t m = random_launch_rows(r, small, products);

@@ -103,13 +103,15 @@ static ptxgen_status fill_w8a8(const struct linear_making *m, const void *weight
     if (!w)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: weights is NULL");
     const uint32_t stride = w->k > UINT32_MAX - ALIGN ? w->k : (w->k + ALIGN - 1) / ALIGN * ALIGN;
+    const bool e5m2 = w->codes == PTXGEN_W8A8_E5M2;
     const ptxgen_w8a8_spec spec = {.k = linear->k = w->k,
                                    .n = linear->n = w->n,
                                    .w_stride = stride,
                                    .max_m = (uint32_t)o->max_m,
                                    .x_type = o->type,
                                    .y_type = o->type,
-                                   .codes = (uint8_t)w->codes,
+                                   .codes = (uint8_t)(e5m2 ? PTXGEN_W8A8_E4M3 : w->codes),
+                                   .w_codes = e5m2 ? PTXGEN_W8A8_E5M2 : 0,
                                    .activation = o->activation,
                                    .bias = o->bias != NULL};
     ptxgen_status status =

@@ -17,13 +17,15 @@ static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const scales[] = {"dynamic", "tensor", "token", "quantised"};
     const ptxgen_w8a8_spec *s = spec;
-    snprintf(
-        text, size, "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d x=%s y=%s scales=%s%s%s%s%s%s%s",
-        s->k, s->n, s->w_stride, s->min_m, s->max_m, s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "",
-        s->q_min, s->q_max, family_element(s->x_type), family_element(s->y_type),
-        s->scales < 4 ? scales[s->scales] : "?", s->group ? " groups" : "",
-        s->asymmetric ? " asymmetric" : "", w8a8_gated(s) ? " swiglu" : "",
-        family_activation(s->activation), s->bias ? " bias" : "", s->residual ? " residual" : "");
+    snprintf(text, size,
+             "k=%u n=%u w_stride=%u m=%u..%u codes=%s%d..%d%s x=%s y=%s scales=%s%s%s%s%s%s%s",
+             s->k, s->n, s->w_stride, s->min_m, s->max_m,
+             s->codes == PTXGEN_W8A8_E4M3 ? "e4m3 " : "", s->q_min, s->q_max,
+             s->w_codes ? " w=e5m2" : "", family_element(s->x_type), family_element(s->y_type),
+             s->scales < 4 ? scales[s->scales] : "?", s->group ? " groups" : "",
+             s->asymmetric ? " asymmetric" : "", w8a8_gated(s) ? " swiglu" : "",
+             family_activation(s->activation), s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
 }
 
 static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,

@@ -101,20 +101,26 @@ static void describe_layer(const void *x, ptxgen_dtype x_type)
     add("y", PTXGEN_DTYPE_F32, ROWS, N, y);
 }
 
-/* The same layer in e4m3, which has its numbers; rows of x have 448 in place of 127. */
+/* The same layer in e4m3 or e5m2, which have its numbers; rows of x have 448 in place of 127. */
 static uint8_t e4m3_of(int number)
 {
     static const uint8_t codes[] = {0x00, 0x38, 0x40, 0x44};
     return (uint8_t)(codes[number < 0 ? -number : number] | (number < 0 ? 0x80 : 0));
 }
+static uint8_t e5m2_of(int number)
+{
+    static const uint8_t codes[] = {0x00, 0x3C, 0x40, 0x42};
+    return (uint8_t)(codes[number < 0 ? -number : number] | (number < 0 ? 0x80 : 0));
+}
 
-static uint8_t e4m3[N][K];
-static void describe_e4m3_layer(uint64_t scale_count)
+static uint8_t fp8[N][K];
+static void describe_fp8_layer(ptxgen_dtype type, uint64_t scale_count)
 {
     describe_layer(x32, PTXGEN_DTYPE_F32);
     for (int n = 0; n < N; n++)
         for (int k = 0; k < K; k++)
-            e4m3[n][k] = e4m3_of(weight[n][k]);
+            fp8[n][k] = type == PTXGEN_DTYPE_F8_E5M2 ? e5m2_of(weight[n][k])
+                                                     : e4m3_of(weight[n][k]);
     for (int m = 0; m < ROWS; m++) {
         x32[m][m] = 448;
         for (int n = 0; n < N; n++) {
@@ -125,7 +131,7 @@ static void describe_e4m3_layer(uint64_t scale_count)
         }
     }
     file.count = 0;
-    add("l.weight", PTXGEN_DTYPE_F8_E4M3, N, K, e4m3);
+    add("l.weight", type, N, K, fp8);
     add("l.weight_scale", PTXGEN_DTYPE_F32, scale_count, scale_count > 1, scale);
     add("l.bias", PTXGEN_DTYPE_F32, N, 0, bias);
     add("x", PTXGEN_DTYPE_F32, ROWS, K, x32);
@@ -244,7 +250,7 @@ static void layers_of_e4m3_compare_with_the_output_of_the_file(void **state)
 {
     (void)state;
     for (uint64_t scales = 1; scales <= N; scales += N - 1) {
-        describe_e4m3_layer(scales);
+        describe_fp8_layer(PTXGEN_DTYPE_F8_E4M3, scales);
         write_file();
         succeeds_saying("the file's expected output: largest error 0,", E4M3, "--input", "x",
                         "--expect", "y", "--dtype", "f32");
@@ -252,9 +258,35 @@ static void layers_of_e4m3_compare_with_the_output_of_the_file(void **state)
     }
     assert_refuses(2, "l.weight is F8_E4M3; a range as of --codes is for I8", E4M3, "--codes",
                    "127,127");
-    e4m3[2][5] = 0xFF;
+    fp8[2][5] = 0xFF;
     write_file();
     assert_refuses(2, "l.weight[2, 5] is a NaN", E4M3);
+}
+
+static void layers_of_e5m2_compare_with_the_output_of_the_file(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t code;
+        const char *said;
+    } specials[] = {{0x7C, "l.weight[2, 5] is infinite\n"},
+                    {0xFC, "l.weight[2, 5] is infinite\n"},
+                    {0x7D, "l.weight[2, 5] is a NaN\n"},
+                    {0xFF, "l.weight[2, 5] is a NaN\n"}};
+    for (uint64_t scales = 1; scales <= N; scales += N - 1) {
+        describe_fp8_layer(PTXGEN_DTYPE_F8_E5M2, scales);
+        write_file();
+        succeeds_saying("the file's expected output: largest error 0,", E4M3, "--input", "x",
+                        "--expect", "y", "--dtype", "f32");
+        succeeds_saying("codes=e4m3 w=e5m2", E4M3, "--codes", "e4m3", "--m", "3");
+    }
+    assert_refuses(2, "l.weight is F8_E5M2; a range as of --codes is for I8", E4M3, "--codes",
+                   "127,127");
+    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
+        fp8[2][5] = specials[i].code;
+        write_file();
+        assert_refuses(2, specials[i].said, E4M3);
+    }
 }
 
 /* ---- e4m3 with scales of blocks of 128 by 128, of which the last are shorter ---- */
@@ -314,7 +346,7 @@ static void layers_with_scales_of_blocks_compare_with_the_output_of_the_file(voi
     write_file();
     assert_refuses(2,
                    "l.weight has scales of blocks, l.weight_scale_inv, but is I8; such weights are "
-                   "F8_E4M3\n",
+                   "F8_E4M3 or F8_E5M2\n",
                    E4M3);
 }
 
@@ -398,7 +430,7 @@ static void options_that_the_file_does_not_bear_out_are_refused(void **state)
     assert_refuses(4, "has no tensor \"l.bias\"", W8A8, "--bias");
     assert_refuses(4, "has no tensor \"l.bias\"", SPARSE24, "--bias");
     assert_refuses(4, "has no tensor \"l.input_zero_point\"", W8A8, "--asymmetric");
-    assert_refuses(2, "--scales and --groups come from the tensors", W8A8, "--scales", "token");
+    assert_refuses(2, "--scales, --e5m2 and --groups come from the tensors", W8A8, "--scales", "token");
     assert_refuses(2, "--dtype come from the tensors", SPARSE24, "--dtype", "f16");
     assert_refuses(2, "--y-type goes with weights of I8", "run", "sparse24", "--device", "cpu",
                    "--safetensors", GOLDEN_DIR "/sparse24_torch.safetensors", "--layer", "f16",
@@ -523,6 +555,7 @@ int main(void)
         with_folder(an_input_is_not_repeated),
         cmocka_unit_test(m_zero_says_that_it_did_nothing),
         with_folder(layers_of_e4m3_compare_with_the_output_of_the_file),
+        with_folder(layers_of_e5m2_compare_with_the_output_of_the_file),
         with_folder(layers_with_scales_of_blocks_compare_with_the_output_of_the_file),
         with_folder(scales_that_are_none_are_refused_by_name_and_value),
         with_folder(zero_points_are_read_in_every_type_of_numbers),

@@ -106,7 +106,7 @@ static void random_problems_are_as_large_as_they_should_be(void **state)
          1 << 21,
          512, /* rows of gate and of up */
          {" x=f16", " x=bf16", " x=f32", " y=f16", " y=bf16", " y=f32", " asymmetric", " bias",
-          " codes=-128..127", " codes=-7..7", " codes=e4m3"}},
+          " codes=-128..127", " codes=-7..7", " codes=e4m3", " w=e5m2"}},
     };
     static struct drawn drawn;
     struct device device = open_device("cpu:sm_90");

@@ -193,7 +193,7 @@ static void tensors_of_another_type_than_a_layer_has_are_named(void **state)
     (void)state;
     const char *file = file_of(
         "{\"l.weight\":{\"dtype\":\"F16\",\"shape\":[4,4],\"data_offsets\":[0,32]}}", 32);
-    assert_refuses(2, "ptxgen: l.weight is F16 [4, 4]; expected a matrix of I8 or F8_E4M3\n", "run", "w8a8",
+    assert_refuses(2, "ptxgen: l.weight is F16 [4, 4]; expected a matrix of I8, F8_E4M3 or F8_E5M2\n", "run", "w8a8",
                    "--safetensors", file, "--layer", "l", CPU);
     file = file_of("{\"l.weight\":{\"dtype\":\"I8\",\"shape\":[8,8],\"data_offsets\":[0,64]},"
                    "\"l.weight_scale\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[64,96]},"

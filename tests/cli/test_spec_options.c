@@ -107,6 +107,7 @@ static const struct row {
     {"w8a8", "scales", "token", {SPEC(scales, PTXGEN_W8A8_TOKEN)}},
     {"w8a8", "scales", "quantised", {SPEC(scales, PTXGEN_W8A8_QUANTISED)}},
     {"w8a8", "asymmetric", NULL, {SPEC(asymmetric, 1)}},
+    {"w8a8", "e5m2", NULL, {SPEC(w_codes, PTXGEN_W8A8_E5M2)}},
     {"w8a8", "groups", NULL, {SPEC(group, PTXGEN_W8A8_GROUP)}},
     {"w8a8", "bias", NULL, {SPEC(bias, 1)}},
     {"w8a8", "residual", NULL, {SPEC(residual, 1)}},

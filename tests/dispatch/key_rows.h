@@ -46,7 +46,7 @@ struct row {
         "after " #member, ROW_PADDING, offsetof(type, member) + sizeof(((type *)0)->member),       \
             offsetof(type, next) - offsetof(type, member) - sizeof(((type *)0)->member), 0, NULL   \
     }
-enum { ROWS = 20 };
+enum { ROWS = 26 };
 
 /* A family, a spec that stays good with every row that has none of its own, and the rows. */
 struct keyed {
@@ -82,6 +82,12 @@ static const ptxgen_w8a8_spec key_w8a8_without_range = {
     .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 static const ptxgen_w8a8_spec key_w8a8_of_e4m3 = {
     .k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F32, .codes = PTXGEN_W8A8_E4M3};
+static const ptxgen_w8a8_spec key_w8a8_of_e4m3_and_bias = {.k = 64,
+                                                           .n = 64,
+                                                           .x_type = PTXGEN_F16,
+                                                           .y_type = PTXGEN_F32,
+                                                           .codes = PTXGEN_W8A8_E4M3,
+                                                           .bias = 1};
 static const ptxgen_quantise_spec key_quantise = {.k = 64,
                                                   .q_min = -127,
                                                   .q_max = 127,
@@ -169,6 +175,7 @@ static const struct keyed keyed_w8a8 = {
      KEY_IN(ptxgen_w8a8_spec, codes, PTXGEN_W8A8_E4M3, &key_w8a8_without_range),
      ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(activation, PTXGEN_ACTIVATION_GELU),
      ROW(residual, 1), KEY_IN(ptxgen_w8a8_spec, group, PTXGEN_W8A8_GROUP, &key_w8a8_of_e4m3),
+     KEY_IN(ptxgen_w8a8_spec, w_codes, PTXGEN_W8A8_E5M2, &key_w8a8_of_e4m3_and_bias),
      RESERVED(ptxgen_w8a8_spec, reserved)}};
 #undef ROW
 

@@ -33,7 +33,7 @@ static int setup(void **state)
     static struct bench b;
     int ordinal;
     ptxgen_emulator_driver(&b.driver);
-    assert_int_equal(ptxgen_emulator_ordinal("cpu:sm_80", &ordinal, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_emulator_ordinal("cpu:sm_90", &ordinal, NULL), PTXGEN_OK);
     assert_int_equal(ptxgen_driver_start(&b.driver, NULL), PTXGEN_OK);
     assert_int_equal(b.driver.device_primary_ctx_retain(&b.context, ordinal), 0);
     assert_int_equal(b.driver.ctx_set_current(b.context), 0);
@@ -249,14 +249,19 @@ static void floats_become_a_layer_in_eight_bits(void **state)
     for (int n = 0; n < N; n++)
         for (int k = 0; k < K; k++)
             b->w[n][k] = w[n][k] = (float)(0.05 * draw());
-    const ptxgen_w8a8_weights weights = {.n = N, .k = K, .type = PTXGEN_F32, .w = w};
-    const ptxgen_linear_options options = {.max_m = 200, .type = PTXGEN_F32, .bias = b->bias};
-    ptxgen_linear *linear;
-    assert_int_equal(ptxgen_linear_from_w8a8(b->dispatcher, &weights, &options, &linear, NULL),
-                     PTXGEN_OK);
-    assert_facts(linear, "w8a8", K * N);
-    assert_computes(b, linear, PTXGEN_F32, true, 1e-2);
-    ptxgen_linear_destroy(linear);
+    static const double tolerances[] = {
+        [PTXGEN_W8A8_S8] = 1e-2, [PTXGEN_W8A8_E4M3] = 4e-2, [PTXGEN_W8A8_E5M2] = 8e-2};
+    for (ptxgen_w8a8_codes codes = PTXGEN_W8A8_S8; codes <= PTXGEN_W8A8_E5M2; codes++) {
+        const ptxgen_w8a8_weights weights = {
+            .n = N, .k = K, .type = PTXGEN_F32, .w = w, .codes = codes};
+        const ptxgen_linear_options options = {.max_m = 200, .type = PTXGEN_F32, .bias = b->bias};
+        ptxgen_linear *linear;
+        assert_int_equal(ptxgen_linear_from_w8a8(b->dispatcher, &weights, &options, &linear, NULL),
+                         PTXGEN_OK);
+        assert_facts(linear, "w8a8", K * N);
+        assert_computes(b, linear, PTXGEN_F32, true, tolerances[codes]);
+        ptxgen_linear_destroy(linear);
+    }
 }
 
 static void floats_become_a_dense_layer(void **state)

@@ -186,12 +186,12 @@ static void weights_of_unknown_codes_are_refused(void **state)
     (void)state;
     const float row[2] = {1, 2};
     ptxgen_w8a8_weights weights = {
-        .n = 1, .k = 2, .type = PTXGEN_F32, .w = row, .codes = (ptxgen_w8a8_codes)2};
+        .n = 1, .k = 2, .type = PTXGEN_F32, .w = row, .codes = (ptxgen_w8a8_codes)3};
     int8_t codes[2];
     float scale;
     ptxgen_error err;
     assert_refused(ptxgen_w8a8_quantise(&weights, 2, codes, PTXGEN_F32, &scale, &err), &err,
-                   INVALID, "w8a8: weights with codes = 2; s8 and e4m3 are 0 and 1");
+                   INVALID, "w8a8: weights with codes = 3; s8, e4m3 and e5m2 are 0, 1 and 2");
 }
 
 static uint32_t widest(const char *target_name, uint8_t codes)

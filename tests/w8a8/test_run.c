@@ -116,7 +116,7 @@ static void layers_that_cannot_be_are_refused(void **state)
     (void)state;
     assert_refuses(4, "nothing.weight", "run", "w8a8", "--safetensors", GOLDEN, "--layer",
                    "nothing", "--device", "cpu");
-    assert_refuses(2, "weight is I8; with --codes e4m3 weights are F8_E4M3", "run", "w8a8",
+    assert_refuses(2, "weight is I8; with --codes e4m3 weights are F8_E4M3 or F8_E5M2", "run", "w8a8",
                    "--safetensors", GOLDEN, "--codes", "e4m3", "--device", "cpu");
     assert_refuses(2, "is above 132104", "run", "w8a8", "--k", "140000", "--n", "8", "--device",
                    "cpu");
@@ -157,6 +157,7 @@ static void tiles_of_wgmma_with_e4m3_codes_are_right(void **state)
     static const char *const cases[][6] = {
         {"4096", "300", "16", "f32", "--tile=tile_m=16,tile_n=64,kind=1", "--bias"},
         {"700", "9001", "5", "f16", "--tile=tile_m=16,tile_n=64,kind=1", "--w-stride=704"},
+        {"720", "9001", "5", "f16", "--tile=tile_m=16,tile_n=64,kind=1", "--e5m2"},
         {"4096", "300", "61", "f32", "--tile=tile_m=64,kind=1,wk=4", "--bias"},
         {"1500", "2000", "64", "bf16", "--tile=tile_m=64,kind=1,wk=2", "--w-stride=1504"},
         {"272", "300", "300", "f16", "--tile=tile_m=128,tile_n=64,kind=1,wk=2", "--bias"},

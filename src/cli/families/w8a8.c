@@ -42,6 +42,8 @@ static const struct option_row spec_rows[] = {
     {"codes", "MIN,MAX|e4m3",
      "The range of s8 codes: magnitudes, as 128,127 (127,127); or weights and activations are e4m3",
      OPTION_OTHER, .parse = take_codes},
+    {"e5m2", NULL, "With e4m3: weights are e5m2", OPTION_FLAG, AT(w_codes),
+     .value = PTXGEN_W8A8_E5M2, .rules = OPTION_OF_FILE},
     {"groups", NULL,
      "With e4m3: a scale of x for each 128 of K of a token, of w for each 128 by 128", OPTION_FLAG,
      AT(group), .value = PTXGEN_W8A8_GROUP, .rules = OPTION_OF_FILE},
@@ -66,7 +68,8 @@ static const struct option_row spec_rows[] = {
 static const struct option_row data_rows[] = {
     {"safetensors", "FILE",
      "Take the layer from this file, as compressed-tensors' int-quantized and float-quantized have "
-     "it, whose codes are e4m3, or DeepSeek's; of a sharded one, its index, folder or a shard",
+     "it, whose codes are e4m3 (weights also e5m2), or DeepSeek's; of a sharded one, its index, "
+     "folder or a shard",
      OPTION_NAME, .at = NAME_AT(file)},
     {"layer", "NAME",
      "Its tensors are NAME.weight, NAME.weight_scale or _scale_inv …; without it weight …",

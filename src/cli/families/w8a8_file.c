@@ -3,8 +3,8 @@
  * Operands of w8a8 from a safetensors file, named as compressed-tensors' int-quantized and
  * float-quantized formats do, ModelOpt for fp8, and DeepSeek for fp8 with scales of blocks:
  *
- *     weight        I8 [N, K], or F8_E4M3, of which codes are e4m3
- *     weight_scale  floats, N of them, or one for all; or of F8_E4M3 [⌈N / 128⌉, ⌈K / 128⌉]
+ *     weight        I8 [N, K], or F8_E4M3 or F8_E5M2, where codes of x are e4m3
+ *     weight_scale  floats, N of them, or one for all; or of F8 [⌈N / 128⌉, ⌈K / 128⌉]
  *     weight_scale_inv    DeepSeek's name of the latter
  *     weight_zero_point   optional, all zeros
  *     input_scale, input_zero_point   optional: static scales of the activations, one for all
@@ -45,36 +45,47 @@ static ptxgen_status find_input_zero(const ptxgen_files *store, const char *laye
     return PTXGEN_OK;
 }
 
-static bool is_of_codes(ptxgen_dtype dtype)
+static bool is_float(ptxgen_dtype dtype)
 {
-    return dtype == PTXGEN_DTYPE_I8 || dtype == PTXGEN_DTYPE_F8_E4M3;
+    return dtype == PTXGEN_DTYPE_F8_E4M3 || dtype == PTXGEN_DTYPE_F8_E5M2;
 }
 
-/* Refuses the first weight that is a NaN. */
+static bool is_of_codes(ptxgen_dtype dtype)
+{
+    return dtype == PTXGEN_DTYPE_I8 || is_float(dtype);
+}
+
+/* Refuses the first weight that is a NaN or infinite. */
 static ptxgen_status check_numbers(const ptxgen_tensor *w, ptxgen_error *err)
 {
-    enum { MAGNITUDE = 0x7F /* of which all ones are the NaN of e4m3 */ };
+    enum { MAGNITUDE = 0x7F, NAN_OF_E4M3 = 0x7F, INFINITY_OF_E5M2 = 0x7C };
+    const bool e5m2 = w->dtype == PTXGEN_DTYPE_F8_E5M2;
     const unsigned char *bytes = w->data;
-    for (size_t i = 0; i < w->bytes; i++)
-        if ((bytes[i] & MAGNITUDE) == MAGNITUDE)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s[%zu, %zu] is a NaN", w->name,
-                               i / (size_t)w->shape[1], i % (size_t)w->shape[1]);
+    for (size_t i = 0; i < w->bytes; i++) {
+        unsigned magnitude = bytes[i] & MAGNITUDE;
+        if (magnitude >= (e5m2 ? INFINITY_OF_E5M2 : NAN_OF_E4M3))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s[%zu, %zu] is %s", w->name,
+                               i / (size_t)w->shape[1], i % (size_t)w->shape[1],
+                               magnitude == INFINITY_OF_E5M2 ? "infinite" : "a NaN");
+    }
     return PTXGEN_OK;
 }
 
-/* The type of the codes is that of the weights. */
+/* The type of the codes is that of the weights, or with F8_E5M2 e4m3. */
 static ptxgen_status find_codes(const ptxgen_tensor *w, ptxgen_w8a8_spec *spec, ptxgen_error *err)
 {
-    bool e4m3 = w->dtype == PTXGEN_DTYPE_F8_E4M3;
-    if (!e4m3 && spec->codes == PTXGEN_W8A8_E4M3)
+    bool floats = is_float(w->dtype);
+    if (!floats && spec->codes == PTXGEN_W8A8_E4M3)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s is I8; with --codes e4m3 weights are F8_E4M3", w->name);
-    if (e4m3 && (spec->q_min || spec->q_max))
+                           "%s is I8; with --codes e4m3 weights are F8_E4M3 or F8_E5M2", w->name);
+    if (floats && (spec->q_min || spec->q_max))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s is F8_E4M3; a range as of --codes is for I8", w->name);
-    if (!e4m3)
+                           "%s is %s; a range as of --codes is for I8", w->name,
+                           ptxgen_dtype_find(w->dtype)->name);
+    if (!floats)
         return PTXGEN_OK;
     spec->codes = PTXGEN_W8A8_E4M3;
+    spec->w_codes = w->dtype == PTXGEN_DTYPE_F8_E5M2 ? PTXGEN_W8A8_E5M2 : 0;
     return check_numbers(w, err);
 }
 
@@ -88,7 +99,7 @@ static ptxgen_status find_weight(const ptxgen_files *store, const char *layer,
     if (!is_of_codes(w->dtype) || w->ndim != 2 || w->shape[0] > INT32_MAX ||
         w->shape[1] > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s is %s %s; expected a matrix of I8 or F8_E4M3", w->name,
+                           "%s is %s %s; expected a matrix of I8, F8_E4M3 or F8_E5M2", w->name,
                            ptxgen_dtype_find(w->dtype)->name, tensor_shape_text(w).text);
     if (spec->epilogue)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
@@ -121,9 +132,10 @@ static ptxgen_status find_block_scales(const ptxgen_files *store, const char *la
     uint64_t count = scales ? tensor_count(scales) : 0;
     if (!own && (!scales || count == 1 || count == spec->n || !has_blocks(scales, spec)))
         return PTXGEN_OK;
-    if (l->weight->dtype != PTXGEN_DTYPE_F8_E4M3)
+    if (!is_float(l->weight->dtype))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "%s has scales of blocks, %s, but is %s; such weights are F8_E4M3",
+                           "%s has scales of blocks, %s, but is %s; such weights are F8_E4M3 or "
+                           "F8_E5M2",
                            l->weight->name, scales->name,
                            ptxgen_dtype_find(l->weight->dtype)->name);
     if (!has_blocks(scales, spec))

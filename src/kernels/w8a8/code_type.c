@@ -7,6 +7,8 @@
  *     e4m3    sums are f32. Tensor cores keep as little as 13 bits while they add (wgmma of
  *             sm_90, mma.sync of sm_89), so each block of 128 of K of wgmma, and each mma.sync,
  *             begins with sums of 0, which are then added to the tile's sums in f32.
+ *
+ * Weights of e5m2 are multiplied with codes of e4m3, of whose type the spec then is.
  */
 #include "code_type.h"
 
@@ -15,9 +17,11 @@
 static const struct w8a8_code_type types[] = {
     [PTXGEN_W8A8_S8] = {.largest = 127, .rounding = PTXGEN_ROUNDING_S8, .integer = true},
     [PTXGEN_W8A8_E4M3] = {.largest = 448,
+                          .least = 0x1p-6,
                           .rounding = PTXGEN_ROUNDING_E4M3,
                           .has_nans = true,
-                          .sum_blocks = W8A8_MOST_BLOCKS}};
+                          .sum_blocks = W8A8_MOST_BLOCKS},
+    [PTXGEN_W8A8_E5M2] = {.largest = 57344, .least = 0x1p-14}};
 enum { TYPES = sizeof types / sizeof *types };
 
 const struct w8a8_code_type *w8a8_code_type(unsigned codes)
@@ -73,19 +77,36 @@ static ptxgen_status check_s8(const ptxgen_w8a8_spec *s, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
-ptxgen_status w8a8_check_code_type(unsigned codes, const char *whose, ptxgen_error *err)
+ptxgen_status w8a8_check_weight_codes(unsigned codes, ptxgen_error *err)
 {
     if (codes < TYPES)
         return PTXGEN_OK;
     return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                       "w8a8: %scodes = %u; s8 and e4m3 are 0 and 1", whose, codes);
+                       "w8a8: weights with codes = %u; s8, e4m3 and e5m2 are 0, 1 and 2", codes);
+}
+
+static ptxgen_status check_types(const ptxgen_w8a8_spec *s, ptxgen_error *err)
+{
+    if (s->codes > PTXGEN_W8A8_E4M3)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: codes = %u; s8 and e4m3 are 0 and 1", s->codes);
+    if (s->w_codes && s->w_codes != PTXGEN_W8A8_E5M2)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: w_codes = %u is neither 0, the type of codes, nor e5m2 (2)",
+                           s->w_codes);
+    if (s->w_codes && !is_e4m3(s))
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "w8a8: w_codes = %u with codes = %u; weights of e5m2 need e4m3 codes (1)", s->w_codes,
+            s->codes);
+    return PTXGEN_OK;
 }
 
 ptxgen_w8a8_spec w8a8_with_range(const ptxgen_w8a8_spec *spec)
 {
     ptxgen_w8a8_spec s = *spec;
     if (!s.q_min && !s.q_max) {
-        s.q_max = w8a8_code_type(s.codes)->largest;
+        s.q_max = (int16_t)w8a8_code_type(s.codes)->largest;
         s.q_min = (int16_t)-s.q_max;
     }
     return s;
@@ -93,7 +114,7 @@ ptxgen_w8a8_spec w8a8_with_range(const ptxgen_w8a8_spec *spec)
 
 ptxgen_status w8a8_check_codes(const ptxgen_w8a8_spec *spec, ptxgen_error *err)
 {
-    ptxgen_status status = w8a8_check_code_type(spec->codes, "", err);
+    ptxgen_status status = check_types(spec, err);
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_w8a8_spec filled = w8a8_with_range(spec);
@@ -119,25 +140,44 @@ bool w8a8_widens_codes(const ptxgen_w8a8_plan *p)
 
 /* ---- codes on the host ---- */
 
-/*
- * The e4m3 number nearest to x, ties to even, and 448 in place of larger ones (OCP 8-bit Floating
- * Point Specification, E4M3: four bits of exponent with bias 7, three of mantissa, no infinities).
- */
-static uint8_t e4m3_of(double x)
+/* How numbers of a type are stored, besides the sign. */
+struct layout {
+    int mantissa, bias, least; /* bits; of the exponent; exponent of normal numbers */
+    uint8_t largest, infinity; /* 0: there is none */
+};
+
+/* OCP 8-bit Floating Point Specification. */
+static const struct layout *layout_of(unsigned codes)
 {
-    enum { MANTISSA = 3, BIAS = 7, LEAST = -6 /* exponent of normal numbers */, LARGEST = 0x7E };
-    double size = fmin(fabs(x), types[PTXGEN_W8A8_E4M3].largest);
-    int exponent = size < 0x1p-6 ? LEAST : ilogb(size);
-    int units = (int)rint(ldexp(size, MANTISSA - exponent)); /* 8 to 16; below 8: subnormal */
-    int code = ((exponent + BIAS) << MANTISSA) + units - (1 << MANTISSA);
-    return (uint8_t)((code < LARGEST ? code : LARGEST) | (signbit(x) ? 0x80 : 0));
+    static const struct layout e4m3 = {.mantissa = 3, .bias = 7, .least = -6, .largest = 0x7E},
+                               e5m2 = {.mantissa = 2,
+                                       .bias = 15,
+                                       .least = -14,
+                                       .largest = 0x7B,
+                                       .infinity = 0x7C};
+    return codes == PTXGEN_W8A8_E5M2 ? &e5m2 : &e4m3;
 }
 
-static double e4m3_value(uint8_t code)
+/* The number nearest to x, ties to even, and the largest one in place of larger ones. */
+static uint8_t float_code_of(unsigned codes, double x)
 {
-    int field = code >> 3 & 15, mantissa = code & 7;
-    double size = field ? ldexp(8 + mantissa, field - 10) : ldexp(mantissa, -9);
-    return (code & 0x7F) == 0x7F ? NAN : code & 0x80 ? -size : size;
+    const struct layout *t = layout_of(codes);
+    double size = fmin(fabs(x), types[codes].largest);
+    int exponent = size < ldexp(1, t->least) ? t->least : ilogb(size);
+    int units = (int)rint(ldexp(size, t->mantissa - exponent)); /* less than normal: subnormal */
+    int code = ((exponent + t->bias) << t->mantissa) + units - (1 << t->mantissa);
+    return (uint8_t)((code < t->largest ? code : t->largest) | (signbit(x) ? 0x80 : 0));
+}
+
+static double float_value(unsigned codes, uint8_t code)
+{
+    const struct layout *t = layout_of(codes);
+    int magnitude = code & 0x7F, one = 1 << t->mantissa, field = magnitude >> t->mantissa;
+    double size = ldexp(field ? one + magnitude % one : magnitude,
+                        (field ? field : 1) - t->bias - t->mantissa);
+    if (magnitude > t->largest)
+        size = magnitude == t->infinity ? INFINITY : NAN;
+    return code & 0x80 ? -size : size;
 }
 
 /* The code of s8 is clamp(round(x / scale) + zero, q_min, q_max); the quotient may overflow. */
@@ -145,8 +185,8 @@ int8_t w8a8_code(unsigned codes, ptxgen_element work, double x, double scale, in
                  int q_min, int q_max)
 {
     double quotient = w8a8_divide(work, x, scale), code = rint(quotient) + zero;
-    if (codes == PTXGEN_W8A8_E4M3)
-        return (int8_t)e4m3_of(quotient);
+    if (codes != PTXGEN_W8A8_S8)
+        return (int8_t)float_code_of(codes, quotient);
     return (int8_t)(code < q_min ? q_min : code > q_max ? q_max : code);
 }
 
@@ -164,7 +204,7 @@ int8_t w8a8_token_code(unsigned codes, ptxgen_element work, double x, double sca
 
 double w8a8_code_value(unsigned codes, uint8_t code)
 {
-    return codes == PTXGEN_W8A8_E4M3 ? e4m3_value(code) : (int8_t)code;
+    return codes != PTXGEN_W8A8_S8 ? float_value(codes, code) : (int8_t)code;
 }
 
 /* ---- codes in a kernel ---- */
@@ -215,7 +255,10 @@ static void mma_e4m3(struct product *q, ptx_u32 acc[4], const ptx_u32 w[4], cons
 {
     const ptx_f32 zeros[4] = {F32(0), F32(0), F32(0), F32(0)};
     ptx_f32 sums[4];
-    ptx_mma_m16n8k32_f32_e4m3_e4m3(q->g.k, sums, w, codes, zeros);
+    if (q->spec->w_codes)
+        ptx_mma_m16n8k32_f32_e5m2_e4m3(q->g.k, sums, w, codes, zeros);
+    else
+        ptx_mma_m16n8k32_f32_e4m3_e4m3(q->g.k, sums, w, codes, zeros);
     add_to_sums(q, acc, sums, 4);
 }
 
@@ -250,13 +293,25 @@ void w8a8_begin_wgmma_sums(struct product *q)
     }
 }
 
+/* Operand A is the codes where tokens are wgmma's M, else w. */
+static void wgmma_e4m3(struct product *q, ptx_f32 *sums, uint32_t columns, ptx_u64 a, ptx_u64 b,
+                       ptx_pred adds)
+{
+    ptx_kernel *k = q->g.k;
+    if (!q->spec->w_codes)
+        ptx_wgmma_k32_f32_e4m3_e4m3(k, (int)columns, sums, a, b, adds, 1, 1);
+    else if (w8a8_tokens_are_m(q->v))
+        ptx_wgmma_k32_f32_e4m3_e5m2(k, (int)columns, sums, a, b, adds, 1, 1);
+    else
+        ptx_wgmma_k32_f32_e5m2_e4m3(k, (int)columns, sums, a, b, adds, 1, 1);
+}
+
 void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t columns, ptx_u64 a,
                 ptx_u64 b, ptx_pred later)
 {
     ptx_s32 sums[4 * MAX_TOKEN_TILES];
     if (is_e4m3(q->spec)) {
-        ptx_wgmma_k32_f32_e4m3_e4m3(q->g.k, (int)columns, q->block_sums[block], a, b,
-                                    step ? q->always : q->never, 1, 1);
+        wgmma_e4m3(q, q->block_sums[block], columns, a, b, step ? q->always : q->never);
         return;
     }
     for (uint32_t r = 0; r < columns / 2; r++)

@@ -12,16 +12,22 @@
 #include <stdbool.h>
 
 struct w8a8_code_type {
-    int16_t largest;  /* the largest code; where a spec gives no range, the least is −largest */
-    uint8_t rounding; /* ptxgen_rounding of x */
-    bool integer;     /* sums of products are s32 and exact, else f32 */
-    bool has_nans;    /* a byte may be a NaN, which 0 · NaN does not hide */
+    int32_t largest; /* the largest code; where a spec gives no range, the least is −largest */
+    double least; /* where less than this has fewer bits of mantissa; 0: there is no such number */
+    uint8_t rounding;    /* ptxgen_rounding of x */
+    bool integer;        /* sums of products are s32 and exact, else f32 */
+    bool has_nans;       /* a byte may be a NaN, which 0 · NaN does not hide */
     uint32_t sum_blocks; /* blocks of K of a stage of 64 tokens of wgmma with sums apart; 0: none */
 };
-/* What is known of a type; of an unknown one, which w8a8_check_code_type refuses, as of s8. */
+/* What is known of a type; of an unknown one, which is refused, as of s8. */
 const struct w8a8_code_type *w8a8_code_type(unsigned codes);
-/* Refuses an unknown type; `whose` begins the sentence. */
-ptxgen_status w8a8_check_code_type(unsigned codes, const char *whose, ptxgen_error *err);
+/* The type of the weights of a spec. */
+static inline unsigned w8a8_weight_codes(const ptxgen_w8a8_spec *spec)
+{
+    return spec->w_codes ? spec->w_codes : spec->codes;
+}
+/* Refuses types that weights do not have. */
+ptxgen_status w8a8_check_weight_codes(unsigned codes, ptxgen_error *err);
 
 /* The spec with its range, which is the type's where the spec gives none. */
 ptxgen_w8a8_spec w8a8_with_range(const ptxgen_w8a8_spec *spec);

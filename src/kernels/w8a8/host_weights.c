@@ -72,7 +72,7 @@ static ptxgen_status check_weights(const ptxgen_w8a8_weights *w, uint32_t stride
     if (!(w->percentile >= 0 && w->percentile <= 100))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: percentile = %g is outside 0 ... 100", w->percentile);
-    return w8a8_check_code_type((unsigned)w->codes, "weights with ", err);
+    return w8a8_check_weight_codes((unsigned)w->codes, err);
 }
 
 ptxgen_status ptxgen_w8a8_quantise(const ptxgen_w8a8_weights *w, uint32_t stride, int8_t *codes,

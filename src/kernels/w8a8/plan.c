@@ -89,7 +89,7 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: scales = %u; dynamic, tensor, token and quantised are 0, 1, 2, 3",
                            s->scales);
-    if (s->asymmetric > 1 || s->bias > 1 || s->residual > 1 || s->reserved[0] || s->reserved[1])
+    if (s->asymmetric > 1 || s->bias > 1 || s->residual > 1 || s->reserved)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0");
     ptxgen_status status = check_epilogue(s, err);

@@ -5,7 +5,9 @@
  * the work type, in the order that the header states.
  *
  * With e4m3 codes a kernel's sums are not exact. Products are; but a tensor core cuts all that it
- * adds at u·2^E, where 2^E is the exponent of the largest of it, and then its result. wgmma and
+ * adds at u·2^E, where E is the largest exponent of it, and then its result. The exponent of a
+ * product is the sum of those of its factors, of which subnormal ones have that of the least normal
+ * number; such factors count as that number below. wgmma and
  * mma.sync of sm_89 have u = 2⁻¹³; mma.sync of other chips, some of which multiply e4m3 as f16,
  * has 2⁻²⁴ or less (Khattak and Mikaitis, arXiv 2512.07004). A tensor core adds 32 products to a
  * sum, in one step or in two of 16, which are at most CUTS = 36 cuts. Its sums start from 0 for
@@ -299,26 +301,32 @@ struct sum {
     struct spread spread;
 };
 
+/* Numbers of codes, and their magnitudes, at least that of the least normal number if not 0. */
+struct numbers {
+    double *value, *size;
+};
+
 /* Adds some products of a step; returns the largest magnitude among them and the stage's sum. */
-static double add_products(struct sum *s, const double *x, const double *w, uint32_t count)
+static double add_products(struct sum *s, const struct numbers *x, const struct numbers *w,
+                           uint32_t first, uint32_t count)
 {
     double largest = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        double product = x[i] * w[i], size = fabs(product);
+    for (uint32_t i = first; i < first + count; i++) {
+        double product = x->value[i] * w->value[i], size = x->size[i] * w->size[i];
         s->sum += product;
-        s->magnitude += size;
+        s->magnitude += fabs(product);
         largest = size > largest ? size : largest;
     }
     return fmax(largest, fabs(s->sum - s->start));
 }
 
-static void add_step(const struct summing *how, struct sum *s, const double *x, const double *w,
-                     uint32_t count)
+static void add_step(const struct summing *how, struct sum *s, const struct numbers *x,
+                     const struct numbers *w, uint32_t first, uint32_t count)
 {
     uint32_t half = count < STEP / 2 ? count : STEP / 2;
     double sum = s->sum, size = s->magnitude, before = fabs(sum - s->start);
-    double low = add_products(s, x, w, half);
-    double high = add_products(s, x + half, w + half, count - half);
+    double low = add_products(s, x, w, first, half);
+    double high = add_products(s, x, w, first + half, count - half);
     double cut = how->unit * fmax(before, fmax(low, high));
     s->error += CUTS * cut * (1 + 0x1p-4);
     size = s->magnitude - size;
@@ -330,16 +338,19 @@ static void add_step(const struct summing *how, struct sum *s, const double *x, 
     s->spread.variance += CUTS / 3.0 * cut * cut + spread_of_rounding(far * far);
 }
 
-static struct sum sum_of(const struct summing *how, const double *x, const double *w, uint32_t k)
+/* The sum of `count` products, from a multiple of the stage on. */
+static struct sum sum_of(const struct summing *how, const struct numbers *x,
+                         const struct numbers *w, uint32_t from, uint32_t count)
 {
     enum { ENDS = 64 /* warps and CTAs along K */ };
     struct sum s = {.sum = 0};
-    for (uint32_t first = 0; first < k; first += STEP) {
+    const uint32_t end = from + count;
+    for (uint32_t first = from; first < end; first += STEP) {
         if (first % how->stage == 0)
             s.start = s.sum;
-        add_step(how, &s, x + first, w + first, k - first < STEP ? k - first : STEP);
+        add_step(how, &s, x, w, first, end - first < STEP ? end - first : STEP);
     }
-    s.error += ptxgen_bound_factor((double)k / STEP + ENDS, unit_f32) * s.magnitude;
+    s.error += ptxgen_bound_factor((double)count / STEP + ENDS, unit_f32) * s.magnitude;
     s.spread.below = fmax(s.drift, 0);
     s.spread.above = fmax(-s.drift, 0);
     return s;
@@ -385,8 +396,8 @@ struct outputs {
     const int8_t *codes;
     const ptxgen_w8a8_token *token;
     struct summing how;
-    const double *values; /* of each code */
-    double *x, *w;        /* the token's numbers, and room for those of a row of w */
+    double values[256];  /* of each code of w */
+    struct numbers x, w; /* the token's numbers, and room for those of a row of w */
 };
 
 /* The sum of `block`, times the product of its scales, is added to `sum` by fma. */
@@ -417,7 +428,8 @@ static struct sum sum_of_groups(const struct outputs *p, const float *x_scales,
         const uint32_t first = g * PTXGEN_W8A8_GROUP, left = k - first;
         const uint32_t count = left < PTXGEN_W8A8_GROUP ? left : PTXGEN_W8A8_GROUP;
         double factor = (double)x_scales[g] * w_scales[g];
-        struct sum block = sum_of(&p->how, p->x + first, p->w + first, count);
+        struct sum block = sum_of(&p->how, &p->x, &p->w, first, count);
+        factor = isinf(block.sum) ? (float)factor : factor; /* which may become 0 */
         add_scaled(&s, &block, factor);
         *promised = *promised && !(fabs(factor) >= FLT_MAX);
     }
@@ -425,12 +437,21 @@ static struct sum sum_of_groups(const struct outputs *p, const float *x_scales,
     return s;
 }
 
-/* The numbers of a row of w. */
+static void load_numbers(const struct numbers *to, unsigned type, const double values[256],
+                         const int8_t *codes, uint32_t count)
+{
+    const double least = w8a8_code_type(type)->least;
+    for (uint32_t i = 0; i < count; i++) {
+        double value = values[(uint8_t)codes[i]], size = fabs(value);
+        to->value[i] = value;
+        to->size[i] = size > 0 && size < least ? least : size;
+    }
+}
+
 static void load_weights(const struct outputs *p, size_t row)
 {
-    const int8_t *codes = p->o->w + row * w8a8_w_stride(p->s);
-    for (uint32_t i = 0; i < p->s->k; i++)
-        p->w[i] = p->values[(uint8_t)codes[i]];
+    load_numbers(&p->w, w8a8_weight_codes(p->s), p->values, p->o->w + row * w8a8_w_stride(p->s),
+                 p->s->k);
 }
 
 /* The scales of w's row, one for each group; with SwiGLU eight rows of gate and of up in turn. */
@@ -465,11 +486,17 @@ static struct linear_estimate estimate(const struct outputs *p, size_t row, bool
         sum = sum_of_integers(dot(p->codes, p->token->zero, codes, s->k));
     else {
         load_weights(p, row);
-        sum = sum_of(&p->how, p->x, p->w, s->k);
+        sum = sum_of(&p->how, &p->x, &p->w, 0, s->k);
     }
     bool in_range = (fabs(sum.sum) + sum.error) * sx < FLT_MAX;
     *promised = *promised && (in_range || isnan(sum.sum * sx));
     return scale(&sum, sx, ((const float *)p->o->w_scale)[row]);
+}
+
+/* The output of an infinite sum, which stays as it is; functions of it have no bound. */
+static struct linear_result finish_infinite(double sum, const double *residual)
+{
+    return (struct linear_result){.y = sum + (residual ? *residual : 0), .spread.deviation = NAN};
 }
 
 static struct linear_result finish(const struct outputs *p, size_t n)
@@ -486,6 +513,8 @@ static struct linear_result finish(const struct outputs *p, size_t n)
     double loaded = s->residual ? residual_of(s, p->o, p->token->m, n) : 0;
     const double *residual = s->residual ? &loaded : NULL;
     struct linear_estimate gate = estimate(p, row, &promised);
+    if (isinf(gate.value) && f == PTXGEN_ACTIVATION_NONE)
+        return finish_infinite(gate.value, residual);
     if (!gated)
         return linear_finish(&how, gate, bias, residual, promised);
     struct linear_estimate up = estimate(p, row + W8A8_PAIR_ROWS, &promised);
@@ -516,15 +545,23 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: outputs of s8 codes have no bound; ptxgen_w8a8_reference computes "
             "their bits");
-    double *x = calloc((size_t)s->k + 1, 2 * sizeof *x), values[256];
-    if (!x)
+    const size_t k = s->k;
+    double *room = calloc(k + 1, 4 * sizeof *room), of_x[256];
+    if (!room)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                            "w8a8: no memory for two rows of %u numbers", s->k);
-    const struct outputs p = {s, o, codes, token, summing_of(plan, v), values, x, x + s->k};
-    for (uint32_t i = 0; i < 256; i++)
-        values[i] = w8a8_code_value(s->codes, (uint8_t)i);
-    for (uint32_t i = 0; i < s->k; i++)
-        x[i] = values[(uint8_t)codes[i]];
+    struct outputs p = {s,
+                        o,
+                        codes,
+                        token,
+                        summing_of(plan, v),
+                        .x = {room, room + k},
+                        .w = {room + 2 * k, room + 3 * k}};
+    for (uint32_t i = 0; i < 256; i++) {
+        of_x[i] = w8a8_code_value(s->codes, (uint8_t)i);
+        p.values[i] = w8a8_code_value(w8a8_weight_codes(s), (uint8_t)i);
+    }
+    load_numbers(&p.x, s->codes, of_x, codes, s->k);
     for (uint32_t i = 0; i < count; i++) {
         struct linear_result r = finish(&p, (size_t)first_n + i);
         y[i] = r.y;
@@ -532,6 +569,6 @@ ptxgen_status ptxgen_w8a8_reference_bound(const ptxgen_w8a8_plan *plan,
         if (spread)
             spread[i] = r.spread;
     }
-    free(x);
+    free(room);
     return PTXGEN_OK;
 }

@@ -41,7 +41,7 @@ def call(function: Any, *arguments: Any) -> None:
 _PREFIXES = {
     "type": ["PTXGEN_"], "x_type": ["PTXGEN_"], "y_type": ["PTXGEN_"], "gamma_type": ["PTXGEN_"],
     "epilogue": ["PTXGEN_EPILOGUE_"], "activation": ["PTXGEN_ACTIVATION_"],
-    "compute": ["PTXGEN_"], "w_type": ["PTXGEN_GGUF_"], "codes": ["PTXGEN_W8A8_"], "scales": ["PTXGEN_W8A8_"],
+    "compute": ["PTXGEN_"], "w_type": ["PTXGEN_GGUF_"], "codes": ["PTXGEN_W8A8_"], "w_codes": ["PTXGEN_W8A8_"], "scales": ["PTXGEN_W8A8_"],
     "producer": ["PTXGEN_QUANTISE_"], "norm": ["PTXGEN_GGUF_LINEAR_"], "residual": ["PTXGEN_GGUF_LINEAR_"],
 }
 
