@@ -21,12 +21,12 @@
  *
  * Weights are read as files have them: rows of whole blocks without gaps, at any address that is a
  * multiple of the type's own alignment, which is 16 for Q4_K and Q5_K, 8 for Q5_1 and IQ4_XS, 4 for
- * Q4_1 and Q2_K, 1 for MXFP4, and else 2. Any N; K is a multiple of each type's block, 32 or 256.
- * No byte before or past a matrix is read.
+ * Q4_1, Q2_K and F32, 1 for MXFP4, and else 2. Any N; K is a multiple of each type's block, 32 or
+ * 256, and of 8 for F32, F16 and BF16. No byte before or past a matrix is read.
  *
- * A launch of up to 8 tokens enqueues two kernels: one makes h and writes it to the workspace as
- * fixed point, and the other multiplies, having begun to read weights before the first has ended
- * (sm_90 and later).
+ * A launch of up to 8 tokens enqueues two kernels for its quantised matrices: one makes h and
+ * writes it to the workspace as fixed point, and the other multiplies, having begun to read weights
+ * before the first has ended (sm_90 and later).
  *
  * There h is rounded to fixed point with one power of two for each 256 values of a token: integers
  * of 16 bits where x is f16 or bf16, which lose at most 2⁻¹⁴·⁹ of the largest of the 256, and of 24
@@ -36,6 +36,11 @@
  * same bits in every launch. A token with a NaN or infinity in h gives NaN in its own row of y
  * only.
  *
+ * Matrices in F32, F16 and BF16 are multiplied by a kernel of their own, which reads each weight
+ * once. It rounds neither the weights nor h, which is x itself where the spec has no norm and no
+ * residual; else another kernel writes h to the workspace as f32. Products and sums are f32. A NaN
+ * in h gives NaN in its own row of y only; about an infinity no statement is made.
+ *
  * The range, for finite operands:
  * - Squares of g that overflow f32 are summed scaled by 2⁻¹⁶⁰. A row of zeros with ε = 0 gives NaN.
  * - Where sums of |w·h| exceed f32's largest number, or a block's scale is above 2¹⁰⁰ (MXFP4), y is
@@ -44,18 +49,17 @@
  *
  * From 9 to 32 tokens are multiplied in the same way, eight after eight.
  *
- * More than 32 tokens are multiplied as the family `dense` multiplies: h is written to the workspace
- * in the type `compute` (x is read as it is where it is h in that type, in rows that are multiples
- * of 16 bytes), the weights are decoded to that type into the workspace, up to 2 MB for each
- * multiprocessor, or 256 rows, at a time, and these rows are multiplied. So h and the weights are
- * rounded once, and then their products are exact in f16 and bf16, and in f32 off by 2⁻²¹ at most;
- * sums, biases and gates are f32. f32 is much slower than f16 and bf16, as each product is
- * three. No statement is made for a token with an infinity, or where the compute type does not hold
- * h or a weight (f16: from 65520 on). A plan whose max_m is 32 or less has no entries for these
- * launches, and is assembled sooner.
- *
- * Not in this version, and refused by a sentence: weights in F32, F16 and BF16, which the family
- * `dense` multiplies.
+ * More than 32 tokens, or more than 8 where all matrices are floats, are multiplied as the family
+ * `dense` multiplies: h is written to the workspace in the type `compute` (x is read as it is where
+ * it is h in that type, in rows that are multiples of 16 bytes), the weights are decoded to that
+ * type into the workspace, up to 2 MB for each multiprocessor, or 256 rows, at a time, and these
+ * rows are multiplied. So h and the weights are rounded once, and then their products are exact in
+ * f16 and bf16, and in f32 off by 2⁻²¹ at most; sums, biases and gates are f32. f32 is much slower
+ * than f16 and bf16, as each product is three. A single matrix in floats of the compute type is
+ * read where it is, if it starts at a multiple of 16 bytes; weights in F32, or in the other one of
+ * F16 and BF16, are rounded as decoded ones are. No statement is made for a token with an infinity,
+ * or where the compute type does not hold h or a weight (f16: from 65520 on). A plan whose max_m is
+ * 32 or less, or 8 of floats, has no entries for these launches, and is assembled sooner.
  *
  *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
  *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,
@@ -102,7 +106,7 @@ typedef enum ptxgen_gguf_linear_residual {
 
 /** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_gguf_linear_spec {
-    uint32_t k;                              /**< a multiple of each type's block, up to 2²² */
+    uint32_t k; /**< a multiple of each type's block, of floats of 8, up to 2²² */
     uint32_t n[PTXGEN_GGUF_LINEAR_MATRICES]; /**< features of each matrix; unused ones 0 */
     float epsilon;  /**< of norms: at least 0, used at full precision */
     uint32_t max_m; /**< the most tokens of a launch; 0: any number */
@@ -114,7 +118,8 @@ typedef struct ptxgen_gguf_linear_spec {
     uint8_t epilogue;                            /**< ptxgen_epilogue */
     uint8_t bias;                                /**< 1: f32 biases are added */
     /**
-     * What more than 32 tokens are multiplied in: 0, x's type, or the ptxgen_element f16 or bf16.
+     * What more than 32 tokens, of floats 8, are multiplied in: 0, x's type, or the ptxgen_element
+     * f16 or bf16.
      */
     uint8_t compute;
     uint8_t reserved[1];
@@ -125,7 +130,8 @@ typedef struct ptxgen_gguf_linear_spec {
  * its own. A part's CTAs of wn × wk warps walk through tiles of 16 features: wn tiles at a time,
  * each of which wk warps multiply that divide the part's K.
  *
- * There is no use_tile: make_plan compares every shape that fits.
+ * Where all matrices are floats, `stages` is 0, and a CTA's warps take 2 features each, of 8 tokens
+ * 4. There is no use_tile: make_plan compares every shape that fits.
  */
 typedef struct ptxgen_gguf_linear_variant {
     uint32_t tile_m;               /**< 1, 2, 4 or 8 */
@@ -145,23 +151,26 @@ typedef struct ptxgen_gguf_linear_plan {
     uint32_t planes; /**< bytes of an integer that h becomes: 2, or 3 where x is f32 */
     uint32_t variant_count;
     ptxgen_gguf_linear_variant variants[PTXGEN_GGUF_LINEAR_VARIANTS]; /**< by rising tile_m */
-    /** More than 32 tokens: the product of a slice of the decoded weights; else zeros. */
+    /** More than 32 tokens, of floats 8: the product of a slice of the weights; else zeros. */
     ptxgen_dense_plan inflated;
 } ptxgen_gguf_linear_plan;
 
 /**
  * Validates the spec and chooses the shapes. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: a
- * type that is not multiplied, K not a multiple of a type's block or above 2²², N above 2²⁹, ε
- * below 0 or not finite, a gate over unequal N, residual_out without a residual.
+ * type that is not decoded, K not a multiple of a type's block, or of 8 for floats, or above 2²², N
+ * above 2²⁹, ε below 0 or not finite, a gate over unequal N, residual_out without a residual.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
                                                       const ptxgen_target *target,
                                                       ptxgen_gguf_linear_plan *plan,
                                                       ptxgen_error *err);
-/** The variant that serves m tokens; NULL when m is 0, above 32 or the spec's max_m, or N is 0. */
+/**
+ * The variant that serves m tokens; NULL when m is 0, above 32, of floats 8, or the spec's max_m,
+ * or N is 0.
+ */
 PTXGEN_API const ptxgen_gguf_linear_variant *
 ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
-/** The tile that multiplies a slice for m tokens, more than 32; NULL for other m. */
+/** The tile that multiplies a slice for m tokens, more than those; NULL for other m. */
 PTXGEN_API const ptxgen_tile *
 ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m);
 /** CTAs of the product in a launch of m tokens. */
@@ -171,11 +180,12 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *
 PTXGEN_API void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
                                            char *text, size_t size);
 /**
- * The name of the entry that multiplies, as "gguf_linear_m4"; the number is tile_m. The one that
- * makes h is "gguf_linear_prepare_m4". Names are stable (guarantee.h).
+ * The name of the entry that multiplies, as "gguf_linear_m4"; the number is tile_m. Where all
+ * matrices are floats it is "gguf_linear_float_m4". The one that makes h is
+ * "gguf_linear_prepare_m4". Names are stable (guarantee.h).
  */
 PTXGEN_API const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant);
-/** That of more than 32 tokens, as "gguf_linear_wgmma_m256". */
+/** That of a tile for more tokens, as "gguf_linear_wgmma_m256". */
 PTXGEN_API const char *ptxgen_gguf_linear_inflated_entry(const ptxgen_tile *tile);
 /** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan,
@@ -183,7 +193,7 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_p
                                                       ptxgen_error *err);
 /**
  * Emits the entries of `variants`, which has a bit for each variant of the plan, and behind those
- * of PTXGEN_GGUF_LINEAR_VARIANTS one for more than 32 tokens (~0u: all). An error becomes the
+ * of PTXGEN_GGUF_LINEAR_VARIANTS one for more tokens (~0u: all). An error becomes the
  * module's sticky error and is returned.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan,
@@ -260,8 +270,8 @@ typedef struct ptxgen_gguf_linear_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights until that kernel's
-     * results are visible; who may have written them says kernel.h, "Overlap". More than 32 tokens
-     * do not begin early.
+     * results are visible; who may have written them says kernel.h, "Overlap". More than 32 tokens,
+     * of floats 8, do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
@@ -302,8 +312,9 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
                                                             uint64_t *bytes, ptxgen_error *err);
 
 /**
- * Enqueues the product on `stream`, which takes two kernels, or three for a gate of two types, for
- * each 8 tokens; more than 32 take one for h, and two to four for each slice of the weights. A
+ * Enqueues the product on `stream`, which takes, for each 8 tokens, two kernels for quantised
+ * matrices, one or two for floats, and one for a gate of two types or of floats; more than 32, of
+ * floats 8, take one for h, and two to four for each slice of the weights. A
  * launch does not allocate or synchronise, and may be captured. Launches that may run at the same
  * time need workspaces of their own. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
  * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer

@@ -92,17 +92,18 @@ static const struct block_scales {
     uint8_t type;
     int f16[2]; /* offsets; −1: none */
 } block_scales[] = {
-    {PTXGEN_GGUF_Q4_0, {0, -1}},   {PTXGEN_GGUF_Q4_1, {0, 2}},    {PTXGEN_GGUF_Q5_0, {0, -1}},
-    {PTXGEN_GGUF_Q5_1, {0, 2}},    {PTXGEN_GGUF_Q8_0, {0, -1}},   {PTXGEN_GGUF_Q2_K, {80, 82}},
-    {PTXGEN_GGUF_Q3_K, {108, -1}}, {PTXGEN_GGUF_Q4_K, {0, 2}},    {PTXGEN_GGUF_Q5_K, {0, 2}},
-    {PTXGEN_GGUF_Q6_K, {208, -1}}, {PTXGEN_GGUF_IQ4_NL, {0, -1}}, {PTXGEN_GGUF_IQ4_XS, {0, -1}},
+    {PTXGEN_GGUF_F32, {-1, -1}},   {PTXGEN_GGUF_F16, {0, -1}},    {PTXGEN_GGUF_Q4_0, {0, -1}},
+    {PTXGEN_GGUF_Q4_1, {0, 2}},    {PTXGEN_GGUF_Q5_0, {0, -1}},   {PTXGEN_GGUF_Q5_1, {0, 2}},
+    {PTXGEN_GGUF_Q8_0, {0, -1}},   {PTXGEN_GGUF_Q2_K, {80, 82}},  {PTXGEN_GGUF_Q3_K, {108, -1}},
+    {PTXGEN_GGUF_Q4_K, {0, 2}},    {PTXGEN_GGUF_Q5_K, {0, 2}},    {PTXGEN_GGUF_Q6_K, {208, -1}},
+    {PTXGEN_GGUF_IQ4_NL, {0, -1}}, {PTXGEN_GGUF_IQ4_XS, {0, -1}}, {PTXGEN_GGUF_BF16, {-1, -1}},
     {PTXGEN_GGUF_MXFP4, {-1, -1}},
 };
 enum { TYPES = sizeof block_scales / sizeof *block_scales };
 
-uint8_t gguf_linear_type_at(size_t index)
+int gguf_linear_type_at(size_t index)
 {
-    return index < TYPES ? block_scales[index].type : 0;
+    return index < TYPES ? block_scales[index].type : -1;
 }
 
 /* An f16 of either sign with a random fraction and an exponent from −13 to −10. */
@@ -114,7 +115,16 @@ static void random_f16(struct random *r, unsigned char *to)
     to[1] = (unsigned char)(half >> 8);
 }
 
-/* Blocks of random bits but for their f32 and f16 factors. */
+/* The upper half of an f32, or a bf16, like random_f16. */
+static void random_bf16(struct random *r, unsigned char *to)
+{
+    uint32_t bits = (uint32_t)random_bits(r);
+    uint32_t upper = (bits & 0x8000) | (114 + (bits >> 7 & 3)) << 7 | (bits & 0x7F);
+    to[0] = (unsigned char)upper;
+    to[1] = (unsigned char)(upper >> 8);
+}
+
+/* Blocks of random bits but for their factors, and floats. */
 static ptxgen_status random_weights(const struct operand *o, const void *plan, struct random *r,
                                     void *bytes, ptxgen_error *err)
 {
@@ -131,6 +141,8 @@ static ptxgen_status random_weights(const struct operand *o, const void *plan, s
         for (int i = 0; i < 2; i++)
             if (scales->f16[i] >= 0)
                 random_f16(r, block + scales->f16[i]);
+        if (type == PTXGEN_GGUF_F32 || type == PTXGEN_GGUF_BF16)
+            random_bf16(r, block + (type == PTXGEN_GGUF_F32 ? 2 : 0));
         if (type == PTXGEN_GGUF_MXFP4)
             block[0] = (unsigned char)(118 + random_below(r, 8));
     }
@@ -322,7 +334,8 @@ static void draw_matrices(struct random *r, bool small, bool deep, ptxgen_gguf_l
     const bool same = random_below(r, 2);
     for (uint32_t i = 0; i < count; i++) {
         s->n[i] = shape < 2 && i ? s->n[0] : draw_n(r, small, deep);
-        s->w_type[i] = same && i ? s->w_type[0] : gguf_linear_type_at(random_below(r, TYPES));
+        s->w_type[i] =
+            same && i ? s->w_type[0] : (uint8_t)gguf_linear_type_at(random_below(r, TYPES));
     }
     if (shape < 2)
         s->epilogue = (uint8_t)(shape + PTXGEN_EPILOGUE_SWIGLU);
@@ -330,7 +343,7 @@ static void draw_matrices(struct random *r, bool small, bool deep, ptxgen_gguf_l
 
 static uint32_t draw_k(struct random *r, bool small, const ptxgen_gguf_linear_spec *s)
 {
-    uint32_t unit = 32, most = random_below(r, 4) || small ? 2048 : 16384;
+    uint32_t unit = 8, most = random_below(r, 4) || small ? 2048 : 16384;
     for (unsigned i = 0; i < MATRICES && s->n[i]; i++)
         if (ptxgen_gguf_type_find(s->w_type[i])->block_weights > unit)
             unit = ptxgen_gguf_type_find(s->w_type[i])->block_weights;

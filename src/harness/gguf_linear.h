@@ -21,7 +21,7 @@ enum {
 
 unsigned gguf_linear_matrices(const ptxgen_gguf_linear_spec *spec);
 
-/** The types that the family multiplies, by rising number: type `index`, or 0 past the last. */
-uint8_t gguf_linear_type_at(size_t index);
+/** The types that the family multiplies, by rising number: type `index`, or −1 past the last. */
+int gguf_linear_type_at(size_t index);
 
 #endif

@@ -2,6 +2,7 @@
 /* What a launch of the gguf_linear family takes and enqueues. */
 #include <ptxgen/gguf_linear.h>
 
+#include "src/kernels/gguf_linear/floats.h"
 #include "src/kernels/gguf_linear/inflate.h"
 #include "src/kernels/gguf_rows/layout.h"
 #include "src/runtime/dense.h"
@@ -78,13 +79,14 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 static unsigned entry_of(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
                          enum gguf_linear_kind kind)
 {
-    return (unsigned)(v - p->variants) * entries_of_variant(&p->spec) + kind;
+    return (unsigned)(v - p->variants) * entries_before(&p->spec, GGUF_LINEAR_KINDS) +
+           entries_before(&p->spec, kind);
 }
 
 /* Entries behind those of variants: of the product, of h, and the decoders. */
 static unsigned inflated_entry(const ptxgen_gguf_linear_plan *p, const ptxgen_tile *v)
 {
-    return p->variant_count * entries_of_variant(&p->spec) +
+    return p->variant_count * entries_before(&p->spec, GGUF_LINEAR_KINDS) +
            (unsigned)(v ? v - p->inflated.variants : p->inflated.variant_count);
 }
 
@@ -95,7 +97,7 @@ static int entry(const void *plan, uint64_t m)
     const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(p, m);
     if (tile)
         return (int)inflated_entry(p, tile);
-    return v ? (int)entry_of(plan, v, KIND_PRODUCT) : -1;
+    return v ? (int)entry_of(plan, v, has_quantised(&p->spec) ? KIND_PRODUCT : KIND_FLOAT) : -1;
 }
 
 static struct launch_entry prepare_entry(const ptxgen_gguf_linear_args *a)
@@ -114,6 +116,18 @@ static struct launch_entry prepare_entry(const ptxgen_gguf_linear_args *a)
                                             [PREPARE_M] = a->m}};
 }
 
+/* Rows of h by an entry of their own. */
+static void make_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                      unsigned index, uint64_t h, struct launch_list *to)
+{
+    const uint64_t ctas = a->m * gguf_linear_prepare_ctas(&p->spec);
+    struct launch_entry *e = &to->entries[to->count++];
+    *e = prepare_entry(a);
+    e->index = index;
+    e->shape = launch_line(ctas, gguf_linear_prepare_threads(&p->spec), 0, 1);
+    e->values[PREPARE_RECORDS] = h;
+}
+
 static void prepare(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
                     const ptxgen_gguf_linear_args *a, const struct gguf_linear_space *space,
                     struct launch_list *to)
@@ -125,6 +139,18 @@ static void prepare(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_v
     e->shape = launch_line(ctas, gguf_linear_prepare_threads(&p->spec), 0, 1);
     e->shape.programmatic = a->overlap_previous && gemm_overlaps(&p->target);
     e->values[PREPARE_COUNTERS] = a->workspace + space->counters;
+}
+
+/* Where sums of a matrix go: those of a gate that is joined to the workspace. */
+struct output {
+    uint64_t address, stride;
+};
+static struct output output_of(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                               const struct gguf_linear_space *space, uint32_t matrix)
+{
+    if (is_joined(&p->spec) && matrix < 2)
+        return (struct output){a->workspace + space->joined[matrix], p->spec.n[matrix]};
+    return (struct output){a->y[matrix], a->y_stride[matrix]};
 }
 
 static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
@@ -142,13 +168,44 @@ static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
                                           [PRODUCT_PARTIALS] = a->workspace + space->partials,
                                           [PRODUCT_M] = a->m}};
     for (uint32_t i = 0; i < MATRICES; i++) {
-        const bool joined = is_joined(&p->spec) && i < 2;
+        const struct output y = output_of(p, a, space, i);
         e->values[PRODUCT_W + i] = a->w[i];
         e->values[PRODUCT_BIAS + i] = a->bias[i];
-        e->values[PRODUCT_Y + i] = joined ? a->workspace + space->joined[i] : a->y[i];
-        e->values[PRODUCT_Y_STRIDE + i] = joined ? p->spec.n[i] : a->y_stride[i];
+        e->values[PRODUCT_Y + i] = y.address;
+        e->values[PRODUCT_Y_STRIDE + i] = y.stride;
     }
     e->shape.programmatic = gemm_overlaps(&p->target);
+}
+
+/* Matrices in floats; begins early only where it is, or follows, the launch's first kernel. */
+static void multiply_floats(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
+                            const ptxgen_gguf_linear_args *a, const struct gguf_linear_space *space,
+                            struct launch_list *to)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    const bool makes_rows = has_entry(s, KIND_ROWS), overlaps = gemm_overlaps(&p->target);
+    const bool is_first = !has_quantised(s);
+    if (makes_rows) {
+        make_rows(p, a, entry_of(p, v, KIND_ROWS), a->workspace + space->rows, to);
+        to->entries[to->count - 1].shape.programmatic = is_first && a->overlap_previous && overlaps;
+    }
+    struct launch_entry *e = &to->entries[to->count++];
+    *e = (struct launch_entry){
+        .index = entry_of(p, v, KIND_FLOAT),
+        .shape = launch_line(float_all_ctas(s, v->tile_m), FLOAT_THREADS, 0, 1),
+        .params = FLOAT_PARAMS,
+        .wide = FLOAT_Y_STRIDE,
+        .values = {[FLOAT_H] = makes_rows ? a->workspace + space->rows : a->x,
+                   [FLOAT_H_STRIDE] = makes_rows ? s->k : a->x_stride,
+                   [FLOAT_M] = a->m}};
+    e->shape.programmatic = overlaps && (makes_rows || (is_first && a->overlap_previous));
+    for (uint32_t i = 0; i < MATRICES; i++) {
+        const struct output y = output_of(p, a, space, i);
+        e->values[FLOAT_W + i] = a->w[i];
+        e->values[FLOAT_BIAS + i] = a->bias[i];
+        e->values[FLOAT_Y + i] = y.address;
+        e->values[FLOAT_Y_STRIDE + i] = y.stride;
+    }
 }
 
 static void join(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
@@ -169,13 +226,13 @@ static void join(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_vari
                                          [JOIN_Y_STRIDE] = a->y_stride[0]}};
 }
 
-/* ---- more than 32 tokens (inflate.h) ---- */
+/* ---- more tokens (inflate.h) ---- */
 
 /* A launch's workspace: what dense needs, rows of h, and a slice of the weights. */
 struct inflation {
     const ptxgen_tile *v;
     uint64_t flags, h, w, bytes; /* flags to be cleared, of 4 bytes; offsets */
-    bool makes_h;
+    bool makes_h, takes_w;       /* w is multiplied where it is */
 };
 
 static ptxgen_status plan_inflation(const ptxgen_gguf_linear_plan *p,
@@ -190,28 +247,19 @@ static ptxgen_status plan_inflation(const ptxgen_gguf_linear_plan *p,
         gemm_find_launch(&dense_planner, &p->inflated, a->m, &f->v, &launch, err);
     if (status != PTXGEN_OK)
         return status;
+    const struct launch_rows w = {"w", a->w[0], p->spec.k, p->spec.n[0], p->spec.k, element};
+    f->takes_w = gguf_linear_takes_w(&p->spec) && launch_rows_are_aligned(&w, gemm_is_bulk(f->v));
     f->makes_h = !gguf_linear_takes_x(&p->spec) || !launch_rows_are_aligned(&x, gemm_is_bulk(f->v));
     f->flags = launch.workspace_bytes
                    ? gemm_partials_offset(&p->target, PTXGEN_DENSE_MOST_CTAS) / sizeof(uint32_t)
                    : 0;
     f->h = (launch.workspace_bytes + 15) / 16 * 16;
     f->w = f->h + (f->makes_h ? a->m * row : 0);
-    f->bytes = f->w + (uint64_t)p->inflated.spec.n * row;
+    f->bytes = f->w + (f->takes_w ? 0 : (uint64_t)p->inflated.spec.n * row);
     return PTXGEN_OK;
 }
 
-static void make_h(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a, uint64_t h,
-                   struct launch_list *to)
-{
-    const uint64_t ctas = a->m * gguf_linear_prepare_ctas(&p->spec);
-    struct launch_entry *e = &to->entries[to->count++];
-    *e = prepare_entry(a);
-    e->index = inflated_entry(p, NULL);
-    e->shape = launch_line(ctas, gguf_linear_prepare_threads(&p->spec), 0, 1);
-    e->values[PREPARE_RECORDS] = h;
-}
-
-/* Rows `first` to `first + count` of a matrix to `y`. */
+/* Rows `first` to `first + count` of a matrix to `y`, and zeros to the flags. */
 static void decode(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
                    uint32_t matrix, uint32_t first, uint32_t count, uint64_t y, uint64_t flags,
                    struct launch_list *to)
@@ -222,7 +270,8 @@ static void decode(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_ar
     ptxgen_gguf_rows_plan plan;
     uint32_t ctas = 1;
     ptxgen_gguf_rows_make_plan(&rows, &p->target, &plan, NULL);
-    ptxgen_gguf_rows_ctas(&plan, count, &ctas, NULL);
+    if (count)
+        ptxgen_gguf_rows_ctas(&plan, count, &ctas, NULL);
     enum { FLAGS = GGUF_ROWS_ALL_PARTS, PARTS, FLAG_COUNT, PARAMS };
     to->entries[to->count++] = (struct launch_entry){
         .index = inflated_entry(p, NULL) + 1 + gguf_linear_decoder_of(&p->spec, matrix),
@@ -269,7 +318,7 @@ static ptxgen_status multiply_slice(const ptxgen_gguf_linear_plan *p,
     const ptxgen_dense_args dense = {.m = a->m,
                                      .x = f->makes_h ? a->workspace + f->h : a->x,
                                      .x_stride = f->makes_h ? s->k : a->x_stride,
-                                     .w = a->workspace + f->w,
+                                     .w = f->takes_w ? a->w[0] : a->workspace + f->w,
                                      .w_stride = s->k,
                                      .y = a->y[0],
                                      .y_stride = a->y_stride[0],
@@ -301,8 +350,11 @@ static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
     if (status != PTXGEN_OK)
         return status;
     if (f.makes_h && to->part == 0)
-        make_h(p, a, a->workspace + f.h, to);
-    decode_slice(p, a, &f, to->part, to);
+        make_rows(p, a, inflated_entry(p, NULL), a->workspace + f.h, to);
+    if (!f.takes_w)
+        decode_slice(p, a, &f, to->part, to);
+    else if (f.flags)
+        decode(p, a, 0, 0, 0, 0, f.flags, to); /* no rows: it clears the flags */
     status = multiply_slice(p, a, &f, to->part, to, err);
     to->workspace_bytes = f.bytes;
     to->parts = gguf_linear_slices(p).count;
@@ -342,8 +394,12 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     const ptxgen_gguf_linear_args pass = pass_of(p, a, to->part);
     to->workspace_bytes = space.bytes;
     to->parts = (uint32_t)((a->m + PASS_TOKENS - 1) / PASS_TOKENS);
-    prepare(p, v, &pass, &space, to);
-    multiply(p, v, &pass, &space, to);
+    if (has_quantised(&p->spec)) {
+        prepare(p, v, &pass, &space, to);
+        multiply(p, v, &pass, &space, to);
+    }
+    if (float_count(&p->spec))
+        multiply_floats(p, v, &pass, &space, to);
     if (is_joined(&p->spec))
         join(p, v, &pass, &space, to);
     return PTXGEN_OK;

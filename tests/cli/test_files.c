@@ -42,7 +42,8 @@ static void a_gguf_file_is_listed_with_the_norm_of_a_matrix(void **state)
                       "blk.0.attn_q.weight --norm blk.0.attn_norm.weight\n"
                       "blk.0.attn_norm.weight  F32     [1024]           none: a vector\n"
                       "input                   F32     [1024]           none: a vector\n"
-                      "expected.dequantized    F32     [96, 1024]       dense\n"
+                      "expected.dequantized    F32     [96, 1024]       gguf_linear --tensor "
+                      "expected.dequantized\n"
                       "expected.output         F32     [96]             none: a vector\n");
     o = run("files", GOLDEN_DIR "/gguf_types.gguf");
     assert_exit(&o, 0);
@@ -50,7 +51,8 @@ static void a_gguf_file_is_listed_with_the_norm_of_a_matrix(void **state)
                     "Q6_K.weight      Q6_K    [3, 256]         gguf_linear --tensor Q6_K.weight\n");
     assert_contains(o.out,
                     "Q4_K.weight      Q4_K    [3, 256]         gguf_linear --tensor Q4_K.weight\n");
-    assert_contains(o.out, "BF16.quantised   BF16    [12, 256]        dense\n");
+    assert_contains(
+        o.out, "BF16.quantised   BF16    [12, 256]        gguf_linear --tensor BF16.quantised\n");
     outcome_free(&o);
 }
 

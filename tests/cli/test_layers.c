@@ -546,10 +546,29 @@ static void products_of_gguf_types_are_as_files_expect(void **state)
     }
 }
 
+/* The file's decoded rows are multiplied as the quantised ones that they were decoded from. */
+static void products_of_floats_are_as_files_expect(void **state)
+{
+    (void)state;
+    struct outcome o = run("run", "gguf_linear", "--gguf", GOLDEN_DIR "/q4k.gguf", "--tensor",
+                           "expected.dequantized", "--norm", "blk.0.attn_norm.weight", "--input",
+                           "input", "--expect", "expected.output", "--x-type", "f32", "--y-type",
+                           "f32", "--device", "cpu:sm_90");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "the file's expected output: largest error");
+    outcome_free(&o);
+    o = run("run", "gguf_linear", "--gguf", GOLDEN_DIR "/gguf_types.gguf", "--tensor",
+            "Q4_K.quantised,F16.quantised,Q6_K.quantised", "--m", "3,40", "--device", "cpu:sm_80");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "N=12:Q4_K,12:F16,12:Q6_K M=40");
+    outcome_free(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_gguf_types_are_as_files_expect),
+        cmocka_unit_test(products_of_floats_are_as_files_expect),
         with_folder(w8a8_and_sparse24_compare_with_the_output_of_the_file),
         with_folder(expected_outputs_that_do_not_fit_are_refused),
         with_folder(an_input_is_not_repeated),

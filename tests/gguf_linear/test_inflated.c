@@ -39,10 +39,10 @@ static ptxgen_gguf_linear_spec spec_of(uint8_t type, unsigned i)
 
 static void every_type_is_right_for_many_tokens(void **state)
 {
-    uint8_t type;
+    int type;
     unsigned number = 0;
     (void)state;
-    for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
+    for (size_t t = 0; (type = gguf_linear_type_at(t)) >= 0; t++)
         for (unsigned i = 0; i < 6; i++, number++) {
             const ptxgen_gguf_linear_spec spec = spec_of(type, (unsigned)t + i);
             if (test_in_share((int)number))

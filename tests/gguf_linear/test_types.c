@@ -18,10 +18,10 @@ enum { KS = 6, MS = 5, NS = 4 };
 
 static void every_type_is_right_at_every_size(void **state)
 {
-    uint8_t type;
+    int type;
     int number = 0;
     (void)state;
-    for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
+    for (size_t t = 0; (type = gguf_linear_type_at(t)) >= 0; t++)
         for (unsigned i = 0; i < KS * MS * NS; i++) {
             if (!test_in_share(number++) || (i / NS % KS >= 4 && i % NS == 3))
                 continue;
@@ -38,10 +38,10 @@ static void every_type_is_right_at_every_size(void **state)
 /* At each multiple of the type's alignment, where files have multiples of 32. */
 static void weights_may_start_at_their_own_alignment(void **state)
 {
-    uint8_t type;
+    int type;
     int number = 0;
     (void)state;
-    for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
+    for (size_t t = 0; (type = gguf_linear_type_at(t)) >= 0; t++)
         for (uint32_t shift = 1; shift < 16; shift += 2) {
             if (!test_in_share(number++))
                 continue;
@@ -61,11 +61,11 @@ static void weights_may_start_at_their_own_alignment(void **state)
 /* Two matrices of each two types, as a pair with a gate and as outputs of their own. */
 static void matrices_have_types_of_their_own(void **state)
 {
-    uint8_t one, two;
+    int one, two;
     int number = 0;
     (void)state;
-    for (size_t t = 0; (one = gguf_linear_type_at(t)); t++)
-        for (size_t u = t; (two = gguf_linear_type_at(u)); u++) {
+    for (size_t t = 0; (one = gguf_linear_type_at(t)) >= 0; t++)
+        for (size_t u = t; (two = gguf_linear_type_at(u)) >= 0; u++) {
             if (!test_in_share(number++))
                 continue;
             const unsigned way = (unsigned)(t + u) % 3;

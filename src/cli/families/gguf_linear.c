@@ -43,7 +43,8 @@ static void parse_types(struct argp_state *state, const char *text, struct famil
         int type = find_type(at, length);
         if (type < 0)
             argp_error(state, "--w-type %s: %.*s is not a type of GGUF", text, (int)length, at);
-        s->w_type[count] = (uint8_t)type;
+        for (unsigned i = count; i < MATRICES; i++)
+            s->w_type[i] = (uint8_t)type;
         at += length;
         if (!*at)
             return;
@@ -62,8 +63,8 @@ static const ptxgen_gguf_linear_spec defaults = {
 
 #define AT(member) offsetof(ptxgen_gguf_linear_spec, member)
 static const struct option_row spec_rows[] = {
-    {"k", "K", "Input features: a multiple of each type's block, 32 or 256", OPTION_NUMBER, AT(k),
-     .rules = OPTION_IS_K | OPTION_OF_FILE},
+    {"k", "K", "Input features: a multiple of each type's block, 32 or 256, or of 8 for floats",
+     OPTION_NUMBER, AT(k), .rules = OPTION_IS_K | OPTION_OF_FILE},
     {"n", "N[,N[,N]]", "Output features; several matrices that share x go into one launch",
      OPTION_OTHER, AT(n), .parse = parse_n, .rules = OPTION_IS_N | OPTION_OF_FILE},
     {"w-type", "TYPE[,TYPE[,TYPE]]", "GGUF types of the matrices (Q4_K); the last stands for more",
@@ -83,7 +84,8 @@ static const struct option_row spec_rows[] = {
      .value = PTXGEN_EPILOGUE_SWIGLU},
     {"geglu", NULL, "y = gelu_tanh(gate) * up, likewise", OPTION_FLAG, AT(epilogue),
      .value = PTXGEN_EPILOGUE_GEGLU},
-    {"compute", "TYPE", "What more than 32 tokens are multiplied in: x (its type, default), f16, bf16",
+    {"compute", "TYPE",
+     "What more than 32 tokens (of floats 8) are multiplied in: x (its type, default), f16, bf16",
      OPTION_CHOICE, AT(compute), .choices = compute_names},
     {"max-m", "M", "The most tokens that will be launched (any number)", OPTION_NUMBER, AT(max_m),
      .rules = OPTION_MOST_M},
@@ -104,15 +106,17 @@ static const struct option_row data_rows[] = {
     {0},
 };
 
-/* The second of a pair, and the types that were not named. */
+/* The second of a pair, and the types where none were named. */
 static void finish(struct family_options *o)
 {
     ptxgen_gguf_linear_spec *s = option_spec(o);
     if (s->epilogue && s->n[0] && !s->n[1])
         s->n[1] = s->n[0];
-    for (unsigned i = 0; i < MATRICES && s->n[i]; i++)
-        if (!s->w_type[i])
-            s->w_type[i] = i ? s->w_type[i - 1] : PTXGEN_GGUF_Q4_K;
+    for (unsigned i = 0; i < MATRICES && s->n[0]; i++)
+        if (!s->n[i])
+            s->w_type[i] = 0;
+        else if (!option_given(o, "w-type") && !o->names.tensors)
+            s->w_type[i] = PTXGEN_GGUF_Q4_K;
 }
 
 /* Gate and up have the features of the shape each. */

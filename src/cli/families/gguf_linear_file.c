@@ -6,25 +6,29 @@
 
 #include <string.h>
 
-/* The type's number, of those that the family multiplies; 0: none. */
-static uint8_t type_of(const ptxgen_tensor *tensor)
+/* The type's number, of those that the family multiplies; −1: none. */
+static int type_of(const ptxgen_tensor *tensor)
 {
-    uint8_t type;
-    for (size_t i = 0; (type = gguf_linear_type_at(i)) != 0; i++)
-        if (!strcmp(ptxgen_gguf_type_find(type)->name, ptxgen_dtype_find(tensor->dtype)->name))
+    int type;
+    for (size_t i = 0; (type = gguf_linear_type_at(i)) >= 0; i++)
+        if (!strcmp(ptxgen_gguf_type_find((uint32_t)type)->name,
+                    ptxgen_dtype_find(tensor->dtype)->name))
             return type;
-    return 0;
+    return -1;
 }
+
+/* Rows of every type are multiples of this, and of floats of no more. */
+enum { FLOAT_K = 8 };
 
 static bool is_taken(const ptxgen_tensor *tensor)
 {
-    return type_of(tensor) != 0;
+    return type_of(tensor) >= 0;
 }
 
 static ptxgen_status find(const ptxgen_files *store, struct family_options *o, void *sources,
                           struct file_rows *rows, ptxgen_error *err)
 {
-    static const struct gguf_layer_types types = {is_taken, "a quantised type of GGUF"};
+    static const struct gguf_layer_types types = {is_taken, "a type of GGUF that is multiplied"};
     ptxgen_gguf_linear_spec *spec = option_spec(o);
     struct gguf_layer *l = sources;
     rows->most = spec->max_m ? spec->max_m : PTXGEN_GGUF_LINEAR_MAX_M;
@@ -34,7 +38,7 @@ static ptxgen_status find(const ptxgen_files *store, struct family_options *o, v
     spec->k = l->k;
     memcpy(spec->n, l->n, sizeof spec->n);
     for (unsigned i = 0; i < l->count; i++)
-        spec->w_type[i] = type_of(l->weights[i]);
+        spec->w_type[i] = (uint8_t)type_of(l->weights[i]);
     status = file_rows_find(store, o, spec->k, spec->n[0], false, rows, err);
     if (status == PTXGEN_OK && rows->expect && (spec->n[1] || spec->residual || spec->bias))
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -66,7 +70,7 @@ bool gguf_linear_recognise(const ptxgen_files *files, const ptxgen_tensor *weigh
                            struct family_options *o, struct recognised_names *names)
 {
     ptxgen_gguf_linear_spec *spec = option_spec(o);
-    if (!is_taken(weights) || weights->ndim != 2 ||
+    if (!is_taken(weights) || weights->ndim != 2 || weights->shape[1] % FLOAT_K != 0 ||
         rmsnorm_q4k_recognise(files, weights, o, names))
         return false;
     o->names.tensors = weights->name;

@@ -17,6 +17,7 @@
  * goes through the tiles of one phase, then of the next.
  */
 #include "emit.h"
+#include "floats.h"
 #include "inflate.h"
 
 #include "../gemm/empty.h"
@@ -171,12 +172,14 @@ static void take_tiles(struct gguf_linear_kernel *q, const struct phase *p, stru
     }
 }
 
-/* Groups the matrices by type, in the order of their first. */
+/* Groups the quantised matrices by type, in the order of their first. */
 static uint32_t make_phases(const ptxgen_gguf_linear_spec *s, struct phase phases[MATRICES])
 {
     uint32_t count = 0, before = 0;
     for (uint32_t i = 0; i < matrix_count(s); i++) {
         uint32_t at = 0;
+        if (is_float(s, i))
+            continue;
         while (at < count && phases[at].type->type != s->w_type[i])
             at++;
         if (at == count)
@@ -234,10 +237,15 @@ ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan, uint3
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         if (!(variants >> i & 1))
             continue;
-        gguf_linear_emit_prepare(plan, &plan->variants[i], module);
-        emit_product(plan, &plan->variants[i], module);
+        const ptxgen_gguf_linear_variant *v = &plan->variants[i];
+        if (has_quantised(&plan->spec)) {
+            gguf_linear_emit_prepare(plan, v, module);
+            emit_product(plan, v, module);
+        }
+        if (float_count(&plan->spec))
+            gguf_linear_emit_floats(plan, v, module);
         if (is_joined(&plan->spec))
-            gguf_linear_emit_join(plan, &plan->variants[i], module);
+            gguf_linear_emit_join(plan, v, module);
     }
     if (plan->inflated.variant_count && variants >> PTXGEN_GGUF_LINEAR_VARIANTS & 1)
         gguf_linear_emit_inflated(plan, module);

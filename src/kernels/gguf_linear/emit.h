@@ -153,8 +153,17 @@ void gguf_linear_emit_join(const ptxgen_gguf_linear_plan *plan, const ptxgen_ggu
 
 /* ---- prepare.c ---- */
 
-/* With NULL for the variant: the entry that makes rows of h (inflate.h). */
 void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
                               const ptxgen_gguf_linear_variant *v, ptx_module *module);
+/* An entry with the same parameters that makes rows of h in `type`, at `records`. */
+void gguf_linear_emit_rows(const ptxgen_gguf_linear_plan *plan, ptxgen_element type,
+                           const char *name, ptx_module *module);
+
+enum { LANE_VALUES = 8 };
+/* Eight elements from anywhere, packed as they are in memory. */
+void gguf_linear_load_elements(ptx_kernel *k, ptx_u64 from, bool narrow, ptx_u32 to[LANE_VALUES]);
+/* Eight elements of a type as f32. */
+void gguf_linear_widen(ptx_kernel *k, ptxgen_element type, const ptx_u32 bits[LANE_VALUES],
+                       ptx_f32 to[LANE_VALUES]);
 
 #endif

@@ -39,7 +39,7 @@ struct gguf_linear_slices gguf_linear_slices(const ptxgen_gguf_linear_plan *p)
     most = most < INFLATE_ROWS ? INFLATE_ROWS : most / INFLATE_ROWS * INFLATE_ROWS;
     uint32_t rows = place_matrices(s, slices.first);
     slices.rows = rows;
-    if (rows <= most)
+    if (rows <= most || gguf_linear_takes_w(s))
         return slices;
     slices.count = (uint32_t)((rows + most - 1) / most);
     slices.rows = round_up((rows + slices.count - 1) / slices.count, INFLATE_ROWS);
@@ -72,7 +72,7 @@ ptxgen_status gguf_linear_plan_inflated(ptxgen_gguf_linear_plan *plan, ptxgen_er
 
 const ptxgen_tile *ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *p, uint64_t m)
 {
-    if (!gguf_linear_is_plan(p) || m < INFLATE_FROM_M || !p->inflated.variant_count)
+    if (!gguf_linear_is_plan(p) || m < inflate_from_m(&p->spec) || !p->inflated.variant_count)
         return NULL;
     return ptxgen_dense_choose(&p->inflated, m);
 }
@@ -256,6 +256,7 @@ void gguf_linear_emit_inflated(const ptxgen_gguf_linear_plan *plan, ptx_module *
 {
     for (uint32_t i = 0; i < plan->inflated.variant_count; i++)
         emit_product(plan, &plan->inflated.variants[i], module);
-    gguf_linear_emit_prepare(plan, NULL, module);
+    gguf_linear_emit_rows(plan, gguf_linear_compute_type(&plan->spec), "gguf_linear_prepare",
+                          module);
     emit_decoders(plan, module);
 }

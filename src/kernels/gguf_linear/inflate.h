@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of more than 32 tokens. h is written as rows of the compute type, or x is read as it is;
- * then the weights are decoded into the workspace, a slice at a time, and multiplied as dense
- * multiplies. A slice bounds the workspace; each costs two launches and a last wave of tiles, so it
- * is as large as a matrix of most models.
+ * Launches of more than 32 tokens, or with weights in floats only of more than 8. h is written as
+ * rows of the compute type, or x is read as it is; then the weights are decoded into the workspace,
+ * a slice at a time, and multiplied as dense multiplies. A slice bounds the workspace; each costs
+ * two launches and a last wave of tiles, so it is as large as a matrix of most models.
  *
  * Rows of all slices, one after the other:
  *
@@ -12,7 +12,8 @@
  *
  * so that no tile of the product has features of two matrices, and sums of gate and up are in one
  * tile. Rows between matrices, and those that the last slice has too many, are not decoded: their
- * sums are stored nowhere.
+ * sums are stored nowhere. A single matrix in floats of the compute type is one slice, which is not
+ * copied where the matrix is aligned.
  */
 #ifndef PTXGEN_GGUF_LINEAR_INFLATE_H
 #define PTXGEN_GGUF_LINEAR_INFLATE_H
@@ -22,7 +23,6 @@
 #include "../dense/layout.h"
 
 enum {
-    INFLATE_FROM_M = PASSES_MOST_M + 1,
     INFLATE_ROWS = 256,           /* which tile_n of every tile divides */
     INFLATE_PAIRS = 8,            /* rows of gate before as many of up */
     INFLATE_SLICE_BYTES = 2 << 20 /* of a slice at most, for each multiprocessor */
@@ -34,10 +34,15 @@ struct gguf_linear_slices {
 };
 struct gguf_linear_slices gguf_linear_slices(const ptxgen_gguf_linear_plan *p);
 
+/* The fewest tokens of such a launch. */
+static inline uint32_t inflate_from_m(const ptxgen_gguf_linear_spec *s)
+{
+    return passes_most_m(s) + 1;
+}
 /* Whether the plan has such launches. */
 static inline bool gguf_linear_inflates(const ptxgen_gguf_linear_spec *s)
 {
-    return s->n[0] && (!s->max_m || s->max_m >= INFLATE_FROM_M);
+    return s->n[0] && (!s->max_m || s->max_m >= inflate_from_m(s));
 }
 /* What h and the weights are rounded to. */
 static inline ptxgen_element gguf_linear_compute_type(const ptxgen_gguf_linear_spec *s)
@@ -48,6 +53,12 @@ static inline ptxgen_element gguf_linear_compute_type(const ptxgen_gguf_linear_s
 static inline bool gguf_linear_takes_x(const ptxgen_gguf_linear_spec *s)
 {
     return !s->norm && !s->residual && gguf_linear_compute_type(s) == s->x_type;
+}
+/* Whether the weights are multiplied as they are, where they are aligned: a single matrix. */
+static inline bool gguf_linear_takes_w(const ptxgen_gguf_linear_spec *s)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_F32, PTXGEN_GGUF_F16, PTXGEN_GGUF_BF16};
+    return !s->n[1] && s->w_type[0] == types[gguf_linear_compute_type(s)];
 }
 /* Matrices that have a decoder of their own, and the decoder of a matrix among those. */
 static inline uint32_t gguf_linear_decoder_of(const ptxgen_gguf_linear_spec *s, uint32_t matrix)

@@ -16,7 +16,7 @@ enum {
     HALF_ROWS = TILE_ROWS / 2,
     MATRICES = PTXGEN_GGUF_LINEAR_MATRICES,
     PASS_TOKENS = PTXGEN_GGUF_LINEAR_MAX_M, /* that a variant multiplies at once, at most */
-    PASSES_MOST_M = 4 * PASS_TOKENS /* the most tokens that are multiplied in several passes */
+    MOST_PASSES = 4 /* over quantised weights, before tensor cores are faster */
 };
 
 /* What a type wants to know of h beside its integers. */
@@ -42,6 +42,28 @@ static inline uint32_t matrix_count(const ptxgen_gguf_linear_spec *s)
     while (count < MATRICES && s->n[count])
         count++;
     return count;
+}
+/* F32, F16 and BF16, whose blocks are a weight; floats.h says how they are multiplied. */
+static inline bool is_float(const ptxgen_gguf_linear_spec *s, uint32_t matrix)
+{
+    const struct gguf_linear_facts *f = gguf_linear_facts(s->w_type[matrix]);
+    return f && f->block_weights == 1;
+}
+static inline uint32_t float_count(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < matrix_count(s); i++)
+        count += is_float(s, i);
+    return count;
+}
+static inline bool has_quantised(const ptxgen_gguf_linear_spec *s)
+{
+    return float_count(s) < matrix_count(s);
+}
+/* The most tokens that variants multiply, in passes; floats are read by one pass only. */
+static inline uint32_t passes_most_m(const ptxgen_gguf_linear_spec *s)
+{
+    return PASS_TOKENS * (has_quantised(s) ? MOST_PASSES : 1);
 }
 static inline uint32_t units(const ptxgen_gguf_linear_spec *s)
 {
@@ -95,7 +117,7 @@ static inline uint32_t slot_bytes(const ptxgen_gguf_linear_spec *s, uint32_t wk)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < matrix_count(s); i++) {
-        uint32_t bytes = TILE_ROWS * slot_pitch(s, s->w_type[i], wk);
+        uint32_t bytes = is_float(s, i) ? 0 : TILE_ROWS * slot_pitch(s, s->w_type[i], wk);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -107,12 +129,13 @@ static inline bool is_gated(const ptxgen_gguf_linear_spec *s)
 {
     return s->epilogue != PTXGEN_EPILOGUE_NONE;
 }
-/* Gate and up are of one type: a tile is 8 features of gate and the same 8 of up. */
+/* Gate and up are of one quantised type: a tile is 8 features of gate and the same 8 of up. */
 static inline bool is_interleaved(const ptxgen_gguf_linear_spec *s)
 {
-    return is_gated(s) && s->w_type[0] == s->w_type[1];
+    return is_gated(s) && s->w_type[0] == s->w_type[1] && !is_float(s, 0);
 }
-/* Gate and up are of two types: both go to the workspace as f32, and a third kernel joins them. */
+/* Gate and up are of two types, or floats: both go to the workspace as f32, and a third kernel
+ * joins them. */
 static inline bool is_joined(const ptxgen_gguf_linear_spec *s)
 {
     return is_gated(s) && !is_interleaved(s);
@@ -128,10 +151,10 @@ static inline uint32_t tile_features(const ptxgen_gguf_linear_spec *s)
 {
     return is_interleaved(s) ? HALF_ROWS : TILE_ROWS;
 }
-/* Tiles of a matrix; of interleaved matrices the first has them all. */
+/* Tiles of a quantised matrix; of interleaved matrices the first has them all. */
 static inline uint32_t matrix_tiles(const ptxgen_gguf_linear_spec *s, uint32_t matrix)
 {
-    if (is_interleaved(s) && matrix)
+    if (is_float(s, matrix) || (is_interleaved(s) && matrix))
         return 0;
     return (s->n[matrix] + tile_features(s) - 1) / tile_features(s);
 }
@@ -197,21 +220,43 @@ static inline uint32_t part_units(const ptxgen_gguf_linear_spec *s, uint32_t par
 
 /*
  * Records of all units; sums of both matrices of a gate that is joined, f32 [tile_m, N]; where K
- * has parts, a counter for each tile, and the parts' sums: tiles × parts × tile_m × 16 f32.
+ * has parts, a counter for each tile, and the parts' sums: tiles × parts × tile_m × 16 f32; and for
+ * matrices of floats rows of h, f32 [tile_m, K], where h is not x.
  */
 struct gguf_linear_space {
-    uint64_t joined[2], counters, partials, bytes;
+    uint64_t joined[2], counters, partials, rows, bytes;
 };
 struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
                                            const ptxgen_gguf_linear_variant *v);
 
 /* ---- entries and their parameters ---- */
 
-/* Of a variant, in order of emission; the last only where a gate is joined. */
-enum gguf_linear_kind { KIND_PREPARE, KIND_PRODUCT, KIND_JOIN };
-static inline uint32_t entries_of_variant(const ptxgen_gguf_linear_spec *s)
+/* Of a variant, in order of emission. */
+enum gguf_linear_kind {
+    KIND_PREPARE, /* these two where there are quantised matrices */
+    KIND_PRODUCT,
+    KIND_ROWS,  /* where there are matrices of floats, and h is not x */
+    KIND_FLOAT, /* where there are matrices of floats */
+    KIND_JOIN,  /* where a gate is joined */
+    GGUF_LINEAR_KINDS
+};
+static inline bool has_entry(const ptxgen_gguf_linear_spec *s, enum gguf_linear_kind kind)
 {
-    return is_joined(s) ? 3 : 2;
+    const bool has_floats = float_count(s) > 0;
+    const bool has[GGUF_LINEAR_KINDS] = {[KIND_PREPARE] = has_quantised(s),
+                                         [KIND_PRODUCT] = has_quantised(s),
+                                         [KIND_ROWS] = has_floats && (s->norm || s->residual),
+                                         [KIND_FLOAT] = has_floats,
+                                         [KIND_JOIN] = is_joined(s)};
+    return has[kind];
+}
+/* Entries of a variant before that of a kind; of GGUF_LINEAR_KINDS, all. */
+static inline uint32_t entries_before(const ptxgen_gguf_linear_spec *s, unsigned kind)
+{
+    uint32_t count = 0;
+    for (unsigned i = 0; i < kind; i++)
+        count += has_entry(s, (enum gguf_linear_kind)i);
+    return count;
 }
 
 enum gguf_linear_prepare_param {

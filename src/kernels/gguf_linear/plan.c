@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a spec to the shapes of the kernels. */
+#include "floats.h"
 #include "inflate.h"
 
 #include "../gemm/plan.h"
@@ -26,9 +27,10 @@ static ptxgen_status check_matrix(const ptxgen_gguf_linear_spec *s, uint32_t i, 
                            "gguf_linear: w_type[%u] = %u is the number of no type that this "
                            "library decodes",
                            i, s->w_type[i]);
-    if (!facts)
+    if (facts->block_weights == 1 && s->k % FLOAT_MULTIPLE)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "gguf_linear: w_type[%u] is %s, which dense multiplies", i, info->name);
+                           "gguf_linear: K = %u is not a multiple of %u, as weights in %s need it",
+                           s->k, FLOAT_MULTIPLE, info->name);
     if (s->k % facts->block_weights)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "gguf_linear: K = %u is not a multiple of %u: a row of %s is whole "
@@ -142,7 +144,8 @@ struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
                                            const ptxgen_gguf_linear_variant *v)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
-    uint64_t at = (uint64_t)units(s) * record_bytes(p, v->tile_m), tiles = all_tiles(s);
+    uint64_t at = has_quantised(s) ? (uint64_t)units(s) * record_bytes(p, v->tile_m) : 0;
+    const uint64_t tiles = all_tiles(s);
     struct gguf_linear_space space;
     for (int i = 0; i < 2; i++) {
         space.joined[i] = at;
@@ -152,6 +155,8 @@ struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
     at += v->parts > 1 ? align16(4 * tiles) : 0;
     space.partials = at;
     at += v->parts > 1 ? 4 * tiles * v->parts * v->tile_m * TILE_ROWS : 0;
+    space.rows = at;
+    at += has_entry(s, KIND_ROWS) ? 4 * (uint64_t)v->tile_m * s->k : 0;
     space.bytes = at;
     return space;
 }
@@ -182,6 +187,14 @@ static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_varian
     return true;
 }
 
+static uint32_t first_quantised(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t i = 0;
+    while (is_float(s, i))
+        i++;
+    return s->w_type[i];
+}
+
 /*
  * Time on a multiprocessor, in hundredths of the time that memory takes to deliver one unit of a
  * tile. docs/notes/gguf_linear.md says where the weights come from. The terms:
@@ -201,7 +214,7 @@ static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
     uint64_t tiles = all_tiles(s), cta_tiles = (tiles + v->part_ctas - 1) / v->part_ctas;
     uint64_t rounds = (cta_tiles + v->wn - 1) / v->wn;
     uint64_t in_flight = warps * (v->stages - 1) * slot;
-    uint64_t reading = 100 + 16000 / (v->wk * unit_bytes(s->w_type[0]));
+    uint64_t reading = 100 + 16000 / (v->wk * unit_bytes(first_quantised(s)));
     uint64_t multiplying = (70 + 45 * n_tiles(p, v->tile_m)) * 1940 / slot;
     if (in_flight < 32 * 1024)
         reading = reading * (32 * 1024) / in_flight;
@@ -253,7 +266,10 @@ static ptxgen_status choose_shapes(ptxgen_gguf_linear_plan *plan, ptxgen_error *
     const ptxgen_gguf_linear_spec *spec = &plan->spec;
     plan->planes = spec->x_type == PTXGEN_F32 ? 3 : 2;
     for (uint32_t tile_m = 1; spec->n[0]; tile_m *= 2) {
-        if (!choose_shape(plan, tile_m, &plan->variants[plan->variant_count++]))
+        ptxgen_gguf_linear_variant *v = &plan->variants[plan->variant_count++];
+        if (!has_quantised(spec))
+            *v = gguf_linear_float_variant(spec, tile_m);
+        else if (!choose_shape(plan, tile_m, v))
             return plan_no_tile("gguf_linear", &plan->target, err);
         if (tile_m >= most_of(spec) || tile_m >= PTXGEN_GGUF_LINEAR_MAX_M)
             break;
@@ -294,8 +310,8 @@ const ptxgen_gguf_linear_variant *ptxgen_gguf_linear_choose(const ptxgen_gguf_li
 {
     if (!gguf_linear_is_plan(plan))
         return NULL;
-    const uint64_t most =
-        most_of(&plan->spec) < PASSES_MOST_M ? most_of(&plan->spec) : PASSES_MOST_M;
+    const uint32_t passes = passes_most_m(&plan->spec);
+    const uint64_t most = most_of(&plan->spec) < passes ? most_of(&plan->spec) : passes;
     const uint64_t at_once = m < PASS_TOKENS ? m : PASS_TOKENS;
     for (uint32_t i = 0; m && m <= most && i < plan->variant_count; i++)
         if (plan->variants[i].tile_m >= at_once)
@@ -333,9 +349,24 @@ static void explain_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m, ch
     const struct gguf_linear_slices slices = gguf_linear_slices(plan);
     char dense[160];
     ptxgen_dense_explain(&plan->inflated, m, dense, sizeof dense);
+    if (gguf_linear_takes_w(&plan->spec)) {
+        snprintf(text, size, "w is multiplied as it is, if it is aligned: %s", dense);
+        return;
+    }
     snprintf(text, size, "w is decoded to %s, %u rows at a time in %u slice%s, each multiplied: %s",
              types[gguf_linear_compute_type(&plan->spec)], slices.rows, slices.count,
              slices.count > 1 ? "s" : "", dense);
+}
+
+static void explain_floats(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
+                           uint64_t m, char *text, size_t size)
+{
+    const uint32_t kernels = entries_before(&plan->spec, GGUF_LINEAR_KINDS);
+    snprintf(text, size,
+             "%u kernel%s: %u CTAs of %u x %u warps along N and K take %u features each for the %u "
+             "tokens (at most %u), in f32",
+             kernels, kernels > 1 ? "s" : "", v->part_ctas, v->wn, v->wk,
+             float_cta_rows(&plan->spec, v->tile_m), (unsigned)m, v->tile_m);
 }
 
 void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m, char *text,
@@ -349,20 +380,24 @@ void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
     }
     if (made && m && m <= most_of(&plan->spec) && !plan->spec.n[0])
         snprintf(text, size, "no launch: N is 0");
+    else if (v && !v->stages)
+        explain_floats(plan, v, m, text, size);
     else if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
         snprintf(text, size,
                  "%u kernels: of h %u planes are made, then %u CTAs of %u x %u warps along N and K "
                  "take tiles of %u features and %u part%s of K for the %u tokens (at most %u), in "
                  "%u stages",
-                 entries_of_variant(&plan->spec), plan->planes, v->parts * v->part_ctas, v->wn,
-                 v->wk, tile_features(&plan->spec), v->parts, v->parts > 1 ? "s" : "", (unsigned)m,
-                 v->tile_m, v->stages);
+                 entries_before(&plan->spec, GGUF_LINEAR_KINDS), plan->planes,
+                 v->parts * v->part_ctas, v->wn, v->wk, tile_features(&plan->spec), v->parts,
+                 v->parts > 1 ? "s" : "", (unsigned)m, v->tile_m, v->stages);
 }
 
 const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant)
 {
     if (!variant)
         return NULL;
+    if (!variant->stages)
+        return gguf_linear_float_entry(variant->tile_m);
     switch (variant->tile_m) {
     case 1: return "gguf_linear_m1";
     case 2: return "gguf_linear_m2";
@@ -390,8 +425,8 @@ static ptxgen_status guarantee_inflated(const ptxgen_gguf_linear_plan *plan, uin
                        ? PTXGEN_ROUNDING_NONE
                        : g.w_rounding;
     g.batch_invariant = 0; /* fewer tokens are multiplied in another way */
-    if (g.from_m < INFLATE_FROM_M)
-        g.from_m = INFLATE_FROM_M;
+    if (g.from_m < inflate_from_m(s))
+        g.from_m = inflate_from_m(s);
     *guarantee = g;
     return PTXGEN_OK;
 }
@@ -414,10 +449,11 @@ ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, 
         *guarantee = gemm_guarantee_of_nothing("gguf_linear", 1, most);
         return PTXGEN_OK;
     }
-    const uint32_t served = v->tile_m < PASS_TOKENS ? v->tile_m : PASSES_MOST_M;
+    const uint32_t served = v->tile_m < PASS_TOKENS ? v->tile_m : passes_most_m(&plan->spec);
     ptxgen_guarantee g = {.same_bits = 1,
-                          .x_rounding = plan->planes == 2 ? PTXGEN_ROUNDING_FIXED_16
-                                                          : PTXGEN_ROUNDING_FIXED_24,
+                          .x_rounding = !has_quantised(&plan->spec) ? PTXGEN_ROUNDING_NONE
+                                        : plan->planes == 2         ? PTXGEN_ROUNDING_FIXED_16
+                                                                    : PTXGEN_ROUNDING_FIXED_24,
                           .bound = PTXGEN_BOUND_PARTS,
                           .from_m = v > plan->variants ? v[-1].tile_m + 1 : 1,
                           .to_m = served < most ? served : most};

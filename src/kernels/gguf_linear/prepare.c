@@ -20,13 +20,12 @@
 
 #include <math.h>
 
-enum { LANE_VALUES = 8 };
-
 struct preparer {
     ptx_kernel *k;
     const ptxgen_gguf_linear_plan *plan;
     const ptxgen_gguf_linear_spec *spec;
-    const ptxgen_gguf_linear_variant *v; /* NULL: rows are made, not records */
+    const ptxgen_gguf_linear_variant *v; /* NULL: rows of row_type are made, not records */
+    ptxgen_element row_type;
     uint32_t warps, ctas;                /* of a CTA, of a token */
     ptx_u32 tid, lane, warp;
     ptx_u32 column, token; /* its place among tile_m, and the token that stands there */
@@ -50,7 +49,7 @@ static void load_words(ptx_kernel *k, ptx_u64 from, uint32_t words, ptx_u32 to[L
         ptx_ld_global_v4_u32_to(k, &to[i], from, (int)(4 * i));
 }
 
-static void load_elements(ptx_kernel *k, ptx_u64 from, bool narrow, ptx_u32 to[LANE_VALUES])
+void gguf_linear_load_elements(ptx_kernel *k, ptx_u64 from, bool narrow, ptx_u32 to[LANE_VALUES])
 {
     for (int i = 0; i < LANE_VALUES; i++) {
         if (!narrow) {
@@ -63,6 +62,25 @@ static void load_elements(ptx_kernel *k, ptx_u64 from, bool narrow, ptx_u32 to[L
         for (int j = 0; j < 2; j++)
             pair[j] = ptx_ld_global_u16(k, from, 2 * (i + j));
         ptx_pack_u32_to(k, to[i / 2], pair);
+    }
+}
+
+void gguf_linear_widen(ptx_kernel *k, ptxgen_element type, const ptx_u32 bits[LANE_VALUES],
+                       ptx_f32 to[LANE_VALUES])
+{
+    const bool narrow = type != PTXGEN_F32;
+    for (uint32_t i = 0; i < (narrow ? LANE_VALUES / 2 : LANE_VALUES); i++) {
+        ptx_f16 halves[2];
+        if (!narrow) {
+            to[i] = ptx_u32_as_f32(bits[i]);
+        } else if (type == PTXGEN_F16) {
+            ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(bits[i]));
+            to[2 * i] = ptx_cvt_f32_f16(k, halves[0]);
+            to[2 * i + 1] = ptx_cvt_f32_f16(k, halves[1]);
+        } else {
+            to[2 * i] = ptx_u32_as_f32(ptx_shl_b32(k, bits[i], U32(16)));
+            to[2 * i + 1] = ptx_u32_as_f32(ptx_and_b32(k, bits[i], U32(0xFFFF0000)));
+        }
     }
 }
 
@@ -81,21 +99,9 @@ static void load(struct preparer *p, ptx_u64 row, ptx_pred vectors, ptxgen_eleme
         ptx_if_else(k, vectors)
             load_words(k, from, words, bits);
         else
-            load_elements(k, from, narrow, bits);
+            gguf_linear_load_elements(k, from, narrow, bits);
     }
-    for (uint32_t i = 0; i < words; i++) {
-        ptx_f16 halves[2];
-        if (!narrow) {
-            to[i] = ptx_u32_as_f32(bits[i]);
-        } else if (type == PTXGEN_F16) {
-            ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(bits[i]));
-            to[2 * i] = ptx_cvt_f32_f16(k, halves[0]);
-            to[2 * i + 1] = ptx_cvt_f32_f16(k, halves[1]);
-        } else {
-            to[2 * i] = ptx_u32_as_f32(ptx_shl_b32(k, bits[i], U32(16)));
-            to[2 * i + 1] = ptx_u32_as_f32(ptx_and_b32(k, bits[i], U32(0xFFFF0000)));
-        }
-    }
+    gguf_linear_widen(k, type, bits, to);
 }
 
 /* ---- g ---- */
@@ -341,11 +347,11 @@ static void store_powers(struct preparer *p, ptx_u64 record, ptx_f32 up)
             ptx_st_global_u32(k, record, (int)at, U32(0));
 }
 
-/* The lane's values of a row that dense multiplies. */
+/* The lane's values of a row. */
 static void store_row(struct preparer *p, ptx_u32 column, const ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = p->k;
-    const ptxgen_element type = gguf_linear_compute_type(p->spec);
+    const ptxgen_element type = p->row_type;
     const uint32_t element = (uint32_t)ptxgen_element_size(type), words = 2 * element;
     ptx_u32 bits[LANE_VALUES];
     ptx_u64 row = ptx_mul_wide_u32(k, p->token, U32(p->spec->k * element));
@@ -486,20 +492,18 @@ static void begin(struct preparer *p)
         p->gamma_vectors = is_aligned(k, s->norm ? p->gamma : p->post_gamma);
 }
 
-void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
-                              const ptxgen_gguf_linear_variant *v, ptx_module *module)
+static void emit(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
+                 ptxgen_element row_type, const char *name, ptx_module *module)
 {
-    static const char *const names[] = {"gguf_linear_prepare_m1", "gguf_linear_prepare_m2",
-                                        "gguf_linear_prepare_m4", "gguf_linear_prepare_m8"};
     static const char *const words[2][2] = {{"squares of x", "small squares of x"},
                                             {"squares of g", "small squares of g"}};
     struct preparer p = {.plan = plan,
                          .spec = &plan->spec,
                          .v = v,
+                         .row_type = row_type,
                          .warps = gguf_linear_prepare_threads(&plan->spec) / 32,
                          .ctas = gguf_linear_prepare_ctas(&plan->spec)};
-    ptx_kernel *k = p.k =
-        ptx_kernel_begin(module, v ? names[__builtin_ctz(v->tile_m)] : "gguf_linear_prepare");
+    ptx_kernel *k = p.k = ptx_kernel_begin(module, name);
     ptx_f32 sums[2];
     ptx_kernel_reqntid(k, 32 * p.warps, 1, 1);
     if (gemm_overlaps(&plan->target))
@@ -521,4 +525,18 @@ void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
     ptx_section(k, "records");
     pass_over(&p, PASS_RECORDS, NULL);
     ptx_kernel_end(k);
+}
+
+void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
+                              const ptxgen_gguf_linear_variant *v, ptx_module *module)
+{
+    static const char *const names[] = {"gguf_linear_prepare_m1", "gguf_linear_prepare_m2",
+                                        "gguf_linear_prepare_m4", "gguf_linear_prepare_m8"};
+    emit(plan, v, PTXGEN_F32, names[__builtin_ctz(v->tile_m)], module);
+}
+
+void gguf_linear_emit_rows(const ptxgen_gguf_linear_plan *plan, ptxgen_element type,
+                           const char *name, ptx_module *module)
+{
+    emit(plan, NULL, type, name, module);
 }

@@ -28,6 +28,11 @@
  *
  *     |ŷ − y| ≤ Σ |w|·e + s·(|h| + e) + g(depth)·Σ (|w| + s)·(|h| + e)
  *
+ * Matrices in floats round neither h nor w: products are exact, and a term passes float_depth
+ * additions (floats.h):
+ *
+ *     |ŷ − y| ≤ Σ |w|·e + g(float_depth)·Σ |w|·(|h| + e)
+ *
  * Bias, gate and the rounding to y's type are as for every family (linear.h, activation.h). The
  * reference's own roundings of 2⁻⁵³ are added.
  *
@@ -35,6 +40,7 @@
  * third of (Σ w²·half²); each unit's roundings have a third of the square of 2⁻²⁴ of what is added;
  * errors of 1/rms, which a row has in common, widen both sides.
  */
+#include "floats.h"
 #include "inflate.h"
 
 #include "../activation.h"
@@ -61,7 +67,7 @@ struct token {
     double *excess;    /* [units]: by which planes add up to more than the value */
     double common;     /* the part of the error that is relative to h */
     double largest;
-    bool is_nan, is_beyond; /* the compute type does not hold h */
+    bool has_nan, is_nan, is_beyond; /* the compute type does not hold h */
     bool is_open;           /* squares are below what f32 holds: no statement */
 };
 
@@ -194,6 +200,7 @@ static void make_token(const struct job *j, size_t m, struct token *t, void *sum
         double most = 0;
         for (size_t k = u * UNIT; k < s->k && k < (u + 1) * UNIT; k++) {
             bool finite = isfinite(ptxgen_element_round(PTXGEN_F32, t->h[k]));
+            t->has_nan = t->has_nan || isnan(t->h[k]);
             t->is_nan = t->is_nan || !finite;
             most = fmax(most, fabs(t->h[k]) + t->error[k]);
         }
@@ -204,6 +211,26 @@ static void make_token(const struct job *j, size_t m, struct token *t, void *sum
 
 /* ---- rows ---- */
 
+static ptxgen_status decode_floats(const struct job *j, uint32_t matrix, size_t n, struct row *row,
+                                   ptxgen_error *err)
+{
+    const uint32_t type = j->spec->w_type[matrix];
+    const ptxgen_element element = type == PTXGEN_GGUF_F32   ? PTXGEN_F32
+                                   : type == PTXGEN_GGUF_F16 ? PTXGEN_F16
+                                                             : PTXGEN_BF16;
+    const uint8_t *bytes = (const uint8_t *)j->o->w[matrix] + n * row_bytes(j->spec, type);
+    for (size_t k = 0; k < j->spec->k; k++) {
+        row->scaled[k] = ptxgen_element_load(element, bytes, k);
+        row->min[k] = 0;
+        row->largest = fmax(row->largest, fabs(row->scaled[k]));
+        if (!isfinite(row->scaled[k]))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "row %zu of w[%u] has a weight (%zu) that is not finite", n, matrix,
+                               k);
+    }
+    return PTXGEN_OK;
+}
+
 static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, struct row *row,
                             ptxgen_error *err)
 {
@@ -211,6 +238,8 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
     const struct gguf_format *f = gguf_format_of(type);
     const uint8_t *bytes = (const uint8_t *)j->o->w[matrix] + n * row_bytes(j->spec, type);
     row->largest_scale = row->largest = 0;
+    if (is_float(j->spec, matrix))
+        return decode_floats(j, matrix, n, row, err);
     for (size_t first = 0; first < j->spec->k; first += f->info.block_weights) {
         struct gguf_block block;
         f->unpack(bytes, &block);
@@ -282,10 +311,45 @@ static struct estimate multiply_rounded(const struct job *j, const struct row *r
     return e;
 }
 
-static struct estimate multiply(const struct job *j, const struct row *row, const struct token *t)
+/* Weights in floats. An infinity in h may become NaN or not: no statement. */
+static struct estimate multiply_floats(const struct job *j, uint32_t matrix, const struct row *row,
+                                       const struct token *t)
+{
+    const ptxgen_gguf_linear_spec *s = j->spec;
+    const size_t wk = float_wk(s), chunks = float_chunks(j->v->tile_m, s->w_type[matrix]);
+    double sum = 0, errors = 0, parts = 0, squares = 0, lanes[FLOAT_THREADS] = {0};
+    for (size_t k = 0; k < s->k; k++) {
+        double w = row->scaled[k];
+        double *lane =
+            &lanes[k / FLOAT_CHUNK / chunks % wk * 32 + k % FLOAT_CHUNK / FLOAT_MULTIPLE];
+        sum += w * t->h[k];
+        errors += fabs(w) * t->error[k];
+        parts += fabs(w) * (fabs(t->h[k]) + t->error[k]);
+        *lane += w * t->h[k];
+        squares += *lane * *lane;
+    }
+    for (size_t i = 0; i < 32 * wk; i++)
+        squares += lanes[i] * lanes[i] * FLOAT_LANE_TREE;
+    squares += sum * sum * (double)(FLOAT_LANE_TREE + wk);
+    const double depth = float_depth(s, j->v->tile_m, s->w_type[matrix]);
+    double lost = ptxgen_bound_factor((double)s->k + 8, unit_f64) * parts +
+                  2 * underflow * ((double)s->k + depth);
+    struct estimate e = {.value = t->has_nan ? NAN : sum};
+    e.bound = errors + ptxgen_bound_factor(depth, unit_f32) * parts + lost;
+    if (!t->has_nan && (t->is_nan || !(parts * 2 <= FLT_MAX) || t->is_open))
+        e = (struct estimate){.value = 0, .bound = NAN};
+    e.spread = (struct spread){.variance = spread_of_rounding(squares)};
+    spread_widen(&e.spread, errors + lost);
+    return e;
+}
+
+static struct estimate multiply(const struct job *j, uint32_t matrix, const struct row *row,
+                                const struct token *t)
 {
     if (j->tile)
         return multiply_rounded(j, row, t);
+    if (is_float(j->spec, matrix))
+        return multiply_floats(j, matrix, row, t);
     const ptxgen_gguf_linear_spec *s = j->spec;
     double sum = 0, errors = 0, parts = 0, weights = 0, common = 0, variance = 0, squares = 0;
     for (size_t u = 0; u < units(s); u++) {
@@ -367,7 +431,7 @@ static void store(const struct job *j, const struct estimate *e, size_t at,
 static struct estimate biased(const struct job *j, uint32_t matrix, size_t n, const struct row *row,
                               const struct token *t)
 {
-    struct estimate e = multiply(j, row, t);
+    struct estimate e = multiply(j, matrix, row, t);
     if (j->spec->bias)
         add_bias(&e, (double)j->o->bias[matrix][n]);
     return e;

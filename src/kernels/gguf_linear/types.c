@@ -368,6 +368,9 @@ static const uint32_t iq4_table[4] = {0xBFAD9881, 0xF6EADDCF, 0x26190D01, 0x7159
 static const uint32_t e2m1_table[4] = {0x03020100, 0x0C080604, 0xFDFEFF00, 0xF4F8FAFC};
 
 static const struct gguf_linear_type types[] = {
+    {.type = PTXGEN_GGUF_F32, .facts = {1, 4, 4, SUMS_NONE}},
+    {.type = PTXGEN_GGUF_F16, .facts = {1, 2, 2, SUMS_NONE}},
+    {.type = PTXGEN_GGUF_BF16, .facts = {1, 2, 2, SUMS_NONE}},
     {PTXGEN_GGUF_Q4_0, {32, 18, 2, SUMS_NONE}, .block = q4_0_block, .codes = q4_0_codes},
     {PTXGEN_GGUF_Q4_1,
      {32, 20, 4, SUMS_F32},
