@@ -9,14 +9,23 @@
 #include "../harness/progress.h"
 #include "tuning_table.h"
 
+#include <ptxgen/pack.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SEED, KEY_RANDOM_SPECS, KEY_JSON, MAX_MS = 64 };
+enum {
+    KEY_DEVICE = OPTION_COMMAND_KEYS,
+    KEY_SEED,
+    KEY_RANDOM_SPECS,
+    KEY_PACK,
+    KEY_JSON,
+    MAX_MS = 64
+};
 
 struct run_options {
-    const char *device;
+    const char *device, *pack;
     uint32_t ms[MAX_MS];
     unsigned m_count;
     bool m_given;
@@ -39,6 +48,10 @@ static const struct argp_option options_table[] = {
      .key = KEY_RANDOM_SPECS,
      .arg = "COUNT",
      .doc = "Run COUNT problems drawn at random, from seeds S, S+1 ..."},
+    {.name = "pack",
+     .key = KEY_PACK,
+     .arg = "FILE",
+     .doc = "Run the kernel that this pack has for the same options, and no other"},
     {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
     {0},
 };
@@ -56,6 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RANDOM_SPECS:
         o->random_specs = (uint32_t)parse_number(state, "--random-specs", arg, 1, 1000000);
         return 0;
+    case KEY_PACK: o->pack = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -77,6 +91,8 @@ static void print_check(const char *family, const struct device *device, const s
                plural(c->unbounded));
     if (c->note[0])
         printf("  %s\n", c->note);
+    if (c->source[0])
+        printf("  of the pack: %s\n", c->source);
     if (c->microseconds > 0)
         printf("  %.1f us a launch (ten in a row, weights warm in L2 where they fit)\n",
                c->microseconds);
@@ -123,6 +139,8 @@ static void add_check(struct run_report *report, uint64_t seed, const struct che
         json_add_number(draft, object, "warm_us", c->microseconds);
     if (*c->note)
         json_add_string(draft, object, "note", c->note);
+    if (*c->source)
+        json_add_string(draft, object, "of_pack", c->source);
     if (!check_passed(c))
         json_add_string(draft, object, "where", c->where);
 }
@@ -207,7 +225,7 @@ static enum exit_code run_random(const struct family *family, const struct run_o
 
 static void refuse_given_problem(const struct run_options *o, bool given)
 {
-    if (!o->random_specs || !given)
+    if (!o->random_specs || (!given && !o->pack))
         return;
     fputs("ptxgen: --random-specs draws problems of its own; no other option of one goes with it\n",
           stderr);
@@ -236,6 +254,34 @@ static enum exit_code run_on(const struct family *family, struct family_options 
     return code;
 }
 
+/* Why a kernel of the pack is not used. */
+static void print_log(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "ptxgen: %s\n", line);
+}
+
+/* With the pack, where one is named, in the place of an assembler. */
+static enum exit_code run_packed(const struct family *family, struct family_options *family_options,
+                                 const struct run_options *o, struct device *device)
+{
+    ptxgen_pack *pack = NULL;
+    ptxgen_error err = {0};
+    if (!o->pack)
+        return run_on(family, family_options, o, device);
+    ptxgen_status status = ptxgen_pack_open(o->pack, &pack, &err);
+    const ptxgen_dispatch_options options = {
+        .packs = &pack, .pack_count = 1, .no_cache = true, .log = print_log};
+    if (status == PTXGEN_OK)
+        status = ptxgen_dispatcher_create(&device->driver, &options, &device->packs, &err);
+    enum exit_code code = status == PTXGEN_OK ? run_on(family, family_options, o, device)
+                                              : report_undone(family->name, "run", &err);
+    ptxgen_dispatcher_destroy(device->packs);
+    device->packs = NULL;
+    ptxgen_pack_close(pack);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
@@ -252,7 +298,7 @@ static int run(int argc, char **argv)
     if (device_open(o.device, &device, &err) != PTXGEN_OK)
         code = report_undone(family->name, "run", &err);
     else
-        code = run_on(family, family_options, &o, &device);
+        code = run_packed(family, family_options, &o, &device);
     device_close(&device);
     free(family_options);
     return code;

@@ -19,6 +19,7 @@ struct check {
     double error;                    /**< largest error */
     char where[PTXGEN_MESSAGE_SIZE]; /**< of the first wrong one, or what else is wrong */
     char note[256];                  /**< what else was compared, or empty */
+    char source[64];                 /**< "a cubin of 4096 bytes", where it came from a pack */
     double microseconds;             /**< of a launch; 0 when it was not timed */
     bool once;                       /**< asked for: one launch, and no more of them */
 };

@@ -7,6 +7,7 @@
 #define PTXGEN_HARNESS_DEVICE_H
 
 #include <ptxgen/device.h>
+#include <ptxgen/dispatch.h>
 
 #include <stdbool.h>
 
@@ -16,6 +17,8 @@ struct device {
     ptxgen_cu_context context;
     ptxgen_cu_stream stream;
     bool emulated; /**< times mean nothing; accesses out of bounds are faults */
+    /** The caller's: kernels that are run must come from its packs; NULL: they are emitted. */
+    ptxgen_dispatcher *packs;
 };
 
 /**

@@ -4,6 +4,7 @@
 #include "launch_check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ ptxgen_status problem_allocate(struct problem *p, const struct harness *h,
     static const struct layout packed;
     ptxgen_target target = ptxgen_device_target(&device->facts);
     *p = (struct problem){.harness = h, .m = m, .in_place = l && l->in_place};
+    memcpy(p->spec, request->spec, h->family()->spec_bytes);
     ptxgen_status status = harness_new_plan(h, request, m, &target, &p->plan, NULL, err);
     if (status != PTXGEN_OK)
         return status;
@@ -248,6 +250,25 @@ static ptxgen_status launch_and_compare(const void *kernel, struct problem *p, s
     return launch_check(&c, d, check, err);
 }
 
+/* What the packs have for the spec; it holds more variants than the plan does. */
+static ptxgen_status load_packed(const struct problem *p, const struct device *d, void **kernel,
+                                 struct check *check, ptxgen_error *err)
+{
+    ptxgen_loaded *loaded;
+    ptxgen_status status = ptxgen_dispatch(d->packs, p->harness->family(), p->spec, &loaded, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const ptxgen_load_report *report = ptxgen_loaded_report(loaded);
+    *kernel = loaded;
+    if (report->origin != PTXGEN_ORIGIN_PACK)
+        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
+                           "the pack has no kernel of this spec that runs on %s", d->facts.name);
+    snprintf(check->source, sizeof check->source, "%s of %zu bytes",
+             report->cubin_bytes ? "a cubin" : "a text",
+             report->cubin_bytes ? report->cubin_bytes : report->text_bytes);
+    return PTXGEN_OK;
+}
+
 ptxgen_status problem_check(struct problem *p, struct device *device, struct check *check,
                             ptxgen_error *err)
 {
@@ -256,7 +277,8 @@ ptxgen_status problem_check(struct problem *p, struct device *device, struct che
     void *kernel = NULL;
     err = err ? err : &local;
     h->name(p->plan, p->m, check->problem, sizeof check->problem);
-    ptxgen_status status = h->verbs->load(&device->driver, p->plan, &kernel, err);
+    ptxgen_status status = device->packs ? load_packed(p, device, &kernel, check, err)
+                                         : h->verbs->load(&device->driver, p->plan, &kernel, err);
     if (status == PTXGEN_OK)
         status = launch_and_compare(kernel, p, device, check, err);
     h->verbs->destroy(kernel);
@@ -286,7 +308,7 @@ static struct layout draw_layout(struct random *r, const struct problem *p)
 ptxgen_status problem_run_random(const struct harness *h, uint64_t seed, struct device *device,
                                  struct check *check, ptxgen_error *err)
 {
-    uint64_t spec[32] = {0};
+    uint64_t spec[PROBLEM_SPEC_WORDS] = {0};
     struct random r = random_start(seed);
     struct problem p = {.harness = h};
     struct kernel_request request = {.spec = spec};

@@ -33,9 +33,12 @@ struct expected {
     double unit, least; /**< how the file rounded them: by unit · |value| + least at most */
 };
 
+enum { PROBLEM_SPEC_WORDS = 32 };
+
 struct problem {
     const struct harness *harness;
     void *plan; /**< the family's: with the one variant that serves m tokens, with all for none */
+    uint64_t spec[PROBLEM_SPEC_WORDS]; /**< as it was asked for */
     uint64_t m;
     unsigned count;
     struct operand operands[MOST_OPERANDS];

@@ -281,6 +281,38 @@ static void a_pack_lists_its_kernels(void **state)
                    "--force");
 }
 
+static void a_pack_is_run_and_nothing_else(void **state)
+{
+    (void)state;
+    char list[FOLDER_PATH + 16], pack[FOLDER_PATH + 16];
+    snprintf(list, sizeof list, "%s/run.specs", folder);
+    snprintf(pack, sizeof pack, "%s/run.pack", folder);
+    file_write(list, "dense --k 64 --n 64\nquantise --k 256\n", 37);
+    struct outcome o = run("pack", list, "-o", pack, "--target", "sm_80");
+    assert_exit(&o, 0);
+    outcome_free(&o);
+    o = run("run", "dense", "--k", "64", "--n", "64", "--m", "3", "--device", "cpu:sm_80", "--pack",
+            pack);
+    assert_exit(&o, 0);
+    assert_contains(o.out, "\n  of the pack: a text of ");
+    outcome_free(&o);
+    o = run("run", "quantise", "--k", "256", "--device", "cpu:sm_80", "--pack", pack, "--json");
+    cJSON *json = parsed(&o, 0);
+    assert_contains(text_of(cJSON_GetArrayItem(member(json, "problems"), 0), "of_pack"),
+                    "a text of ");
+    cJSON_Delete(json);
+    assert_refuses(4, "ptxgen: the pack has no kernel of this spec that runs on PTX emulator, as ",
+                   "run", "dense", "--k", "64", "--n", "72", "--device", "cpu:sm_80", "--pack",
+                   pack);
+    assert_refuses(4, "ptxgen: the pack has no kernel of this spec that runs on PTX emulator, as ",
+                   "run", "dense", "--k", "64", "--n", "64", "--device", "cpu:sm_90", "--pack",
+                   pack);
+    assert_refuses(4, "ptxgen: dense was not run: the pack /nonexistent cannot be opened: ", "run",
+                   "dense", "--k", "64", "--n", "64", "--device", "cpu", "--pack", "/nonexistent");
+    assert_refuses(2, "no other option of one goes with it\n", "run", "dense", "--random-specs",
+                   "1", "--pack", pack);
+}
+
 /* The assembler has begun to write its cubin when the command is ended. */
 static void a_signal_leaves_no_folder_of_the_assembler(void **state)
 {
@@ -344,6 +376,7 @@ int main(void)
         cmocka_unit_test(run_has_a_problem_for_each_m),
         cmocka_unit_test(the_cache_lists_its_entries),
         cmocka_unit_test(a_pack_lists_its_kernels),
+        cmocka_unit_test(a_pack_is_run_and_nothing_else),
         cmocka_unit_test(a_signal_leaves_no_folder_of_the_assembler),
         cmocka_unit_test(the_doctor_tries_each_family),
     };
