@@ -61,6 +61,12 @@
  * or where the compute type does not hold h or a weight (f16: from 65520 on). A plan whose max_m is
  * 32 or less, or 8 of floats, has no entries for these launches, and is assembled sooner.
  *
+ * On sm_90a, with `compute` f16 or bf16, K a multiple of 256 and matrices that are all Q4_K, all
+ * Q5_K or all Q8_0, more than 32 tokens are instead multiplied by one kernel that decodes the
+ * weights in registers: what is rounded, and the bound, are the same, and h is all that the
+ * workspace has. The launch enqueues a kernel that makes h, and that one. A matrix that does not
+ * begin at a multiple of 16 bytes is copied to the workspace first.
+ *
  *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
  *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,
  *                                                PTXGEN_GGUF_Q8_0},
@@ -108,8 +114,8 @@ typedef enum ptxgen_gguf_linear_residual {
 typedef struct ptxgen_gguf_linear_spec {
     uint32_t k; /**< a multiple of each type's block, of floats of 8, up to 2²² */
     uint32_t n[PTXGEN_GGUF_LINEAR_MATRICES]; /**< features of each matrix; unused ones 0 */
-    float epsilon;  /**< of norms: at least 0, used at full precision */
-    uint32_t max_m; /**< the most tokens of a launch; 0: any number */
+    float epsilon;                           /**< of norms: at least 0, used at full precision */
+    uint32_t max_m;                          /**< the most tokens of a launch; 0: any number */
     uint8_t w_type[PTXGEN_GGUF_LINEAR_MATRICES]; /**< ptxgen_gguf_type; of unused ones ignored */
     uint8_t x_type, y_type;                      /**< ptxgen_element: f32, f16, bf16 */
     uint8_t norm;                                /**< ptxgen_gguf_linear_norm */
@@ -143,7 +149,7 @@ typedef struct ptxgen_gguf_linear_variant {
     uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_gguf_linear_variant;
 
-enum { PTXGEN_GGUF_LINEAR_VARIANTS = 4 };
+enum { PTXGEN_GGUF_LINEAR_VARIANTS = 4, PTXGEN_GGUF_LINEAR_DIRECT = 4 };
 
 typedef struct ptxgen_gguf_linear_plan {
     ptxgen_gguf_linear_spec spec;
@@ -153,6 +159,13 @@ typedef struct ptxgen_gguf_linear_plan {
     ptxgen_gguf_linear_variant variants[PTXGEN_GGUF_LINEAR_VARIANTS]; /**< by rising tile_m */
     /** More than 32 tokens, of floats 8: the product of a slice of the weights; else zeros. */
     ptxgen_dense_plan inflated;
+    /**
+     * More than 32 tokens, where one kernel decodes and multiplies: its tiles, by rising tile_m,
+     * whose `stages` are slots of 256 of K of the weights and `steps` slots of 64 of h; `inflated`
+     * has no variants then.
+     */
+    uint32_t direct_count;
+    ptxgen_tile direct[PTXGEN_GGUF_LINEAR_DIRECT];
 } ptxgen_gguf_linear_plan;
 
 /**
@@ -170,9 +183,12 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_s
  */
 PTXGEN_API const ptxgen_gguf_linear_variant *
 ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
-/** The tile that multiplies a slice for m tokens, more than those; NULL for other m. */
+/** The tile that multiplies a slice for m tokens, more than those; NULL for other m, and plans. */
 PTXGEN_API const ptxgen_tile *
 ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m);
+/** The tile that decodes and multiplies for m tokens, more than 32; NULL for other m, and plans. */
+PTXGEN_API const ptxgen_tile *ptxgen_gguf_linear_choose_direct(const ptxgen_gguf_linear_plan *plan,
+                                                               uint64_t m);
 /** CTAs of the product in a launch of m tokens. */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint64_t m,
                                                  uint32_t *ctas, ptxgen_error *err);
@@ -187,6 +203,8 @@ PTXGEN_API void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, 
 PTXGEN_API const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant);
 /** That of a tile for more tokens, as "gguf_linear_wgmma_m256". */
 PTXGEN_API const char *ptxgen_gguf_linear_inflated_entry(const ptxgen_tile *tile);
+/** And that of a plan's `direct`, as "gguf_linear_direct_m256". */
+PTXGEN_API const char *ptxgen_gguf_linear_direct_entry(const ptxgen_tile *tile);
 /** What a launch of m > 0 tokens promises (guarantee.h); refused where no variant serves m. */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan,
                                                       uint64_t m, ptxgen_guarantee *guarantee,
@@ -314,12 +332,13 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
 /**
  * Enqueues the product on `stream`, which takes, for each 8 tokens, two kernels for quantised
  * matrices, one or two for floats, and one for a gate of two types or of floats; more than 32, of
- * floats 8, take one for h, and two to four for each slice of the weights. A
- * launch does not allocate or synchronise, and may be captured. Launches that may run at the same
- * time need workspaces of their own. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
- * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer
- * that is too small, arrays that overlap or an m above the spec's max_m; PTXGEN_ERROR_UNSUPPORTED
- * for a stride that the kernel cannot hold; and those of ptxgen_launch.
+ * floats 8, take one for h, and two to four for each slice of the weights, or one that decodes and
+ * multiplies. A launch does not allocate or synchronise, and may be captured. Launches that may run
+ * at the same time need workspaces of their own. Errors, before anything runs:
+ * PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned address, a
+ * stride below its row, a buffer that is too small, arrays that overlap or an m above the spec's
+ * max_m; PTXGEN_ERROR_UNSUPPORTED for a stride that the kernel cannot hold; and those of
+ * ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_gguf_linear_launch(const ptxgen_gguf_linear *kernel,
                                                    const ptxgen_gguf_linear_args *args,

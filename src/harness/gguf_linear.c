@@ -56,7 +56,14 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
     ptxgen_gguf_linear_plan *p = plan;
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(p, m);
     const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(p, m);
-    if (tile) {
+    const ptxgen_tile *direct = ptxgen_gguf_linear_choose_direct(p, m);
+    if (direct) {
+        *chosen = (struct chosen){ptxgen_gguf_linear_direct_entry(direct), NULL,
+                                  direct->shared_bytes, false};
+        p->direct[0] = *direct;
+        p->direct_count = 1;
+        p->variant_count = 0;
+    } else if (tile) {
         *chosen = (struct chosen){ptxgen_gguf_linear_inflated_entry(tile), NULL, tile->shared_bytes,
                                   false};
         p->inflated.variants[0] = *tile;
@@ -67,8 +74,9 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
         p->variants[0] = *v;
         p->variant_count = 1;
         p->inflated = (ptxgen_dense_plan){.variant_count = 0};
+        p->direct_count = 0;
     }
-    return tile || v;
+    return direct || tile || v;
 }
 
 static bool poisons_workspace(const void *plan)

@@ -2,8 +2,8 @@
 /* What a launch of the gguf_linear family takes and enqueues. */
 #include <ptxgen/gguf_linear.h>
 
+#include "src/kernels/gguf_linear/direct.h"
 #include "src/kernels/gguf_linear/floats.h"
-#include "src/kernels/gguf_linear/inflate.h"
 #include "src/kernels/gguf_rows/layout.h"
 #include "src/runtime/dense.h"
 #include "src/runtime/family.h"
@@ -90,11 +90,21 @@ static unsigned inflated_entry(const ptxgen_gguf_linear_plan *p, const ptxgen_ti
            (unsigned)(v ? v - p->inflated.variants : p->inflated.variant_count);
 }
 
+/* Entries behind those of variants: of h, for rows of w, then of the tiles. */
+enum direct_kind { DIRECT_PREPARE, DIRECT_ALIGN, DIRECT_PRODUCT };
+static unsigned direct_entry(const ptxgen_gguf_linear_plan *p, enum direct_kind kind)
+{
+    return p->variant_count * entries_before(&p->spec, GGUF_LINEAR_KINDS) + kind;
+}
+
 static int entry(const void *plan, uint64_t m)
 {
     const ptxgen_gguf_linear_plan *p = plan;
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(p, m);
     const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(p, m);
+    const ptxgen_tile *direct = ptxgen_gguf_linear_choose_direct(p, m);
+    if (direct)
+        return (int)(direct_entry(p, DIRECT_PRODUCT) + (direct - p->direct));
     if (tile)
         return (int)inflated_entry(p, tile);
     return v ? (int)entry_of(plan, v, has_quantised(&p->spec) ? KIND_PRODUCT : KIND_FLOAT) : -1;
@@ -310,6 +320,21 @@ static void decode_slice(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_lin
     }
 }
 
+/* The parameters behind dense's: `first` is the slice's first feature. */
+static void add_outputs(const ptxgen_gguf_linear_args *a, uint64_t first, struct launch_entry *e)
+{
+    uint64_t *more = &e->values[DENSE_M];
+    memmove(more + INFLATE_PARAMS, more, (DENSE_PARAMS - DENSE_M) * sizeof *more);
+    more[INFLATE_FIRST] = first;
+    more[INFLATE_Y_1] = a->y[1];
+    more[INFLATE_Y_2] = a->y[2];
+    more[INFLATE_Y_STRIDE_1] = a->y_stride[1];
+    more[INFLATE_Y_STRIDE_2] = a->y_stride[2];
+    memcpy(more + INFLATE_BIAS, a->bias, sizeof a->bias);
+    e->params += INFLATE_PARAMS;
+    e->wide += INFLATE_PARAMS;
+}
+
 static ptxgen_status multiply_slice(const ptxgen_gguf_linear_plan *p,
                                     const ptxgen_gguf_linear_args *a, const struct inflation *f,
                                     uint32_t slice, struct launch_list *to, ptxgen_error *err)
@@ -327,17 +352,8 @@ static ptxgen_status multiply_slice(const ptxgen_gguf_linear_plan *p,
     if (status != PTXGEN_OK)
         return status;
     struct launch_entry *e = &to->entries[to->count - 1];
-    uint64_t *more = &e->values[DENSE_M];
-    memmove(more + INFLATE_PARAMS, more, (DENSE_PARAMS - DENSE_M) * sizeof *more);
-    more[INFLATE_FIRST] = (uint64_t)slice * p->inflated.spec.n / (is_gated(s) ? 2 : 1);
-    more[INFLATE_Y_1] = a->y[1];
-    more[INFLATE_Y_2] = a->y[2];
-    more[INFLATE_Y_STRIDE_1] = a->y_stride[1];
-    more[INFLATE_Y_STRIDE_2] = a->y_stride[2];
-    memcpy(more + INFLATE_BIAS, a->bias, sizeof a->bias);
+    add_outputs(a, (uint64_t)slice * p->inflated.spec.n / (is_gated(s) ? 2 : 1), e);
     e->index = inflated_entry(p, f->v);
-    e->params += INFLATE_PARAMS;
-    e->wide += INFLATE_PARAMS;
     return PTXGEN_OK;
 }
 
@@ -360,6 +376,73 @@ static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
     to->parts = gguf_linear_slices(p).count;
     return status;
 }
+
+/* ---- more than 32 tokens, decoded to registers (direct.h) ---- */
+
+/* Adds maps of the packed rows, which are copied to `*end` of the workspace where need be. */
+static void map_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                     const ptxgen_tile *v, struct launch_list *to, uint64_t *end)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    const uint64_t columns = row_bytes(s, s->w_type[0]) / DIRECT_ELEMENT;
+    for (uint32_t i = 0; i < matrix_count(s); i++) {
+        struct launch_rows w = {w_names[i], a->w[i], columns, s->n[i], columns, DIRECT_ELEMENT};
+        if (!launch_rows_are_aligned(&w, true)) {
+            launch_list_align(to, direct_entry(p, DIRECT_ALIGN), &w, a->workspace + *end);
+            *end += w.rows * columns * DIRECT_ELEMENT;
+        }
+        to->maps[to->map_count++] =
+            (struct launch_map){.holds = LAUNCH_MAP,
+                                .name = w.name,
+                                .address = w.address,
+                                .columns = columns,
+                                .rows = w.rows,
+                                .pitch = columns * DIRECT_ELEMENT,
+                                .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT16,
+                                .box_columns = gguf_linear_direct(p)->pitch / DIRECT_ELEMENT,
+                                .box_rows = is_gated(s) ? v->tile_n / 2 : v->tile_n};
+    }
+}
+
+static ptxgen_status list_direct(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                                 struct launch_list *to, ptxgen_error *err)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    const ptxgen_tile *v;
+    struct gemm_launch launch;
+    ptxgen_status status = gemm_find_launch(&gguf_linear_direct_planner, p, a->m, &v, &launch, err);
+    if (status != PTXGEN_OK)
+        return status;
+    uint64_t end = (launch.copies + 15) / 16 * 16;
+    const struct launch_rows h = {"h", a->workspace + end, s->k, a->m, s->k, sizeof(uint16_t)};
+    end += h.rows * h.columns * h.element;
+    launch_list_map(to, &h, launch_map_type((uint8_t)gguf_linear_compute_type(s)), v->tile_m,
+                    LAUNCH_MAP_AND_LAST);
+    map_rows(p, a, v, to, &end);
+    to->workspace_bytes = end;
+    make_rows(p, a, direct_entry(p, DIRECT_PREPARE), h.address, to);
+    to->entries[to->count - 1].values[PREPARE_COUNTERS] = a->workspace;
+    struct launch_entry *e = &to->entries[to->count++];
+    *e = (struct launch_entry){
+        .index = direct_entry(p, DIRECT_PRODUCT) + (unsigned)(v - p->direct),
+        .shape = launch_line(launch.grid, gemm_cta_threads(v), v->dynamic_shared_bytes, 1),
+        .params = DENSE_PARAMS,
+        .wide = DENSE_M,
+        .values = {[DENSE_X] = h.address,
+                   [DENSE_X_STRIDE] = h.stride,
+                   [DENSE_Y] = a->y[0],
+                   [DENSE_Y_STRIDE] = a->y_stride[0],
+                   [DENSE_WORKSPACE] = a->workspace,
+                   [DENSE_M] = a->m,
+                   [DENSE_SHARE] = launch.tiles.share,
+                   [DENSE_EXTRA] = launch.tiles.extra,
+                   [DENSE_GRANULE] = launch.tiles.granule}};
+    add_outputs(a, 0, e);
+    e->shape.programmatic = true;
+    return PTXGEN_OK;
+}
+
+/* ---- up to 32 tokens ---- */
 
 /* The arguments of a pass over eight tokens; only the first may begin early. */
 static ptxgen_gguf_linear_args pass_of(const ptxgen_gguf_linear_plan *p,
@@ -385,6 +468,8 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 {
     const ptxgen_gguf_linear_plan *p = plan;
     const ptxgen_gguf_linear_args *a = args;
+    if (ptxgen_gguf_linear_choose_direct(p, a->m))
+        return list_direct(p, a, to, err);
     if (ptxgen_gguf_linear_choose_inflated(p, a->m))
         return list_inflated(p, a, to, err);
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(p, a->m);
@@ -408,11 +493,12 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
 {
     const ptxgen_gguf_linear_plan *p = plan;
-    return family_check_maps(driver, family_takes_maps(&dense_planner, &p->inflated), err);
+    return family_check_maps(
+        driver, p->direct_count || family_takes_maps(&dense_planner, &p->inflated), err);
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 4, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 6, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

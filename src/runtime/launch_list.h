@@ -16,7 +16,7 @@
 enum {
     LAUNCH_MOST_ENTRIES = 5,
     LAUNCH_MOST_PARAMS = 24,
-    LAUNCH_MOST_MAPS = 3,
+    LAUNCH_MOST_MAPS = 5,
     LAUNCH_BOX_BYTES = 128 /* of a row, in a swizzled box */
 };
 /* Bytes between rows that a tensor map takes are below this. */

@@ -173,26 +173,33 @@ static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
 
 /* ---- plans ---- */
 
+/* The tile of more than 32 tokens, whichever way they are multiplied. */
+static const ptxgen_tile *choose_many(const ptxgen_gguf_linear_plan *plan, uint64_t m)
+{
+    const ptxgen_tile *direct = ptxgen_gguf_linear_choose_direct(plan, m);
+    return direct ? direct : ptxgen_gguf_linear_choose_inflated(plan, m);
+}
+
 static void plans_have_as_many_entries_as_they_serve_tokens(void **state)
 {
-    static const uint32_t most[] = {0, 4, 8, 9, 32, 33};
+    static const uint32_t most[] = {0, 4, 8, 9, 32, 33, 0};
     const ptxgen_target target = target_of("sm_90a");
     (void)state;
-    for (int i = 0; i < 6; i++) {
-        const ptxgen_gguf_linear_spec spec = {.k = 256,
-                                              .n = {64},
-                                              .max_m = most[i],
-                                              .w_type = {PTXGEN_GGUF_Q4_K},
-                                              .x_type = PTXGEN_F16};
+    for (int i = 0; i < 7; i++) {
+        const ptxgen_gguf_linear_spec spec = {
+            .k = 256,
+            .n = {64},
+            .max_m = most[i],
+            .w_type = {i % 2 ? PTXGEN_GGUF_Q4_K : PTXGEN_GGUF_Q2_K},
+            .x_type = PTXGEN_F16};
         const uint32_t limit = most[i] ? most[i] : INT32_MAX;
         ptxgen_gguf_linear_plan plan;
         ptxgen_error err;
         assert_ok(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, &err), &err);
-        assert_int_equal(plan.inflated.variant_count > 0, limit > 32);
+        assert_int_equal(plan.inflated.variant_count + plan.direct_count > 0, limit > 32);
         for (uint32_t m = 1; m < 36; m++) {
             assert_int_equal(ptxgen_gguf_linear_choose(&plan, m) != NULL, m <= limit && m <= 32);
-            assert_int_equal(ptxgen_gguf_linear_choose_inflated(&plan, m) != NULL,
-                             m <= limit && m > 32);
+            assert_int_equal(choose_many(&plan, m) != NULL, m <= limit && m > 32);
         }
     }
     assert_null(ptxgen_gguf_linear_choose_inflated(NULL, 33));
@@ -261,7 +268,7 @@ static void what_is_rounded_is_guaranteed(void **state)
     for (unsigned i = 0; i < 12; i++) {
         ptxgen_gguf_linear_spec spec = {.k = 256,
                                         .n = {64},
-                                        .w_type = {PTXGEN_GGUF_Q4_K},
+                                        .w_type = {i % 4 ? PTXGEN_GGUF_Q4_K : PTXGEN_GGUF_Q2_K},
                                         .x_type = (uint8_t)(i % 3),
                                         .y_type = PTXGEN_F32,
                                         .norm = i / 3 % 2,
@@ -277,8 +284,9 @@ static void what_is_rounded_is_guaranteed(void **state)
                          spec.norm || type != spec.x_type || !type ? roundings[type] : 0);
         assert_int_equal(g.batch_invariant, 0);
         assert_true(g.from_m >= 33 && g.from_m <= 300 && g.to_m >= 300);
-        assert_string_equal(g.sku, ptxgen_gguf_linear_inflated_entry(
-                                       ptxgen_gguf_linear_choose_inflated(&plan, 300)));
+        const ptxgen_tile *tile = choose_many(&plan, 300);
+        assert_string_equal(g.sku, plan.direct_count ? ptxgen_gguf_linear_direct_entry(tile)
+                                                     : ptxgen_gguf_linear_inflated_entry(tile));
     }
 }
 

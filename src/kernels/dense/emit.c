@@ -256,8 +256,8 @@ static const struct gemm_ops cp_async_ops = {.begin = begin_cp_async,
 
 /* ---- entries ---- */
 
-void dense_emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
-                      const struct dense_use *use, ptx_module *module)
+struct dense_product dense_make_product(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
+                                        const struct dense_use *use)
 {
     static const struct gemm_ops *const ops[] = {[PTXGEN_MMA] = &cp_async_ops,
                                                  [PTXGEN_WGMMA] = &dense_wgmma_ops,
@@ -275,6 +275,13 @@ void dense_emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
                               .v = v};
     if (gemm_is_wgmma(v))
         q.g.registers = gemm_wgmma_registers(gemm_tile_threads(v) / GEMM_WARPGROUP);
+    return q;
+}
+
+void dense_emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
+                      const struct dense_use *use, ptx_module *module)
+{
+    struct dense_product q = dense_make_product(plan, v, use);
     gemm_emit_entry(&q.g, module);
 }
 

@@ -78,6 +78,9 @@ static inline uint32_t dense_row_groups(const struct dense_product *q)
 
 /* ---- emit.c ---- */
 
+/* The entry of a variant before it is emitted: what plan and tile decide. */
+struct dense_product dense_make_product(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
+                                        const struct dense_use *use);
 /* Emits the entry of a variant, dense's or, unless `use` is NULL, another family's. */
 void dense_emit_entry(const ptxgen_dense_plan *plan, const ptxgen_tile *v,
                       const struct dense_use *use, ptx_module *module);
@@ -107,7 +110,9 @@ void dense_issue(struct gemm *g, struct gemm_producer *p);
 
 /* ---- the ways to multiply ---- */
 
-extern const struct gemm_ops dense_wgmma_ops;   /* wgmma.c */
+extern const struct gemm_ops dense_wgmma_ops; /* wgmma.c */
+/* Finds a warp's place in its warpgroup, whose number among those of the CTA it returns. */
+ptx_u32 dense_begin_warpgroup(struct gemm *g);
 extern const struct gemm_ops dense_in_turn_ops; /* in_turn.c */
 
 /* ---- multiply.c ---- */

@@ -79,8 +79,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     gemm_ring_next(k, &g->ring, &g->read, g->held[0], g->to_read);
 }
 
-/* Each warpgroup has rows of w of its own, and all of x. */
-static void begin_consumer(struct gemm *g)
+ptx_u32 dense_begin_warpgroup(struct gemm *g)
 {
     struct dense_product *q = dense_of(g);
     ptx_kernel *k = g->k;
@@ -91,6 +90,16 @@ static void begin_consumer(struct gemm *g)
     ptx_u32 in_group = ptx_and_b32(k, g->at.warp, U32(GEMM_WARPGROUP_WARPS - 1));
     q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * GEMM_WARPGROUP_WARPS), in_group);
     q->along_m = q->along_k = U32(0);
+    return group;
+}
+
+/* Each warpgroup has rows of w of its own, and all of x. */
+static void begin_consumer(struct gemm *g)
+{
+    struct dense_product *q = dense_of(g);
+    ptx_kernel *k = g->k;
+    uint32_t tiles = dense_tiles(q);
+    ptx_u32 group = dense_begin_warpgroup(g);
     uint32_t bytes = tiles * GEMM_WARPGROUP_WARPS * DENSE_TILE * DENSE_BLOCK_BYTES;
     q->w_at = ptx_mad_lo_u32(k, group, U32(bytes), U32(dense_stage_x_bytes(q)));
     dense_declare_sums(q);

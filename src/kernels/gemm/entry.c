@@ -55,7 +55,7 @@ static void issue_part(struct gemm *g, struct gemm_producer *p)
     ptx_for(k, p->walk.stage, p->walk.stage_end, U32(1)) {
         ptx_nounroll(k);
         p->issue(g, p);
-        gemm_ring_advance(k, &g->ring, &p->place, NULL);
+        gemm_ring_advance(k, p->ring ? p->ring : &g->ring, &p->place, NULL);
     }
 }
 

@@ -122,6 +122,7 @@ void gemm_drain_wgmma(struct gemm *g);
 struct gemm_producer {
     struct gemm_walk walk;
     struct gemm_ring_place place;
+    const struct gemm_ring *ring; /* that `place` is in; NULL: the entry's */
     bool located; /* the walk is at its first part, stages of which may be issued already */
     /* Moves the walk to its next part and addresses the operands of that part. */
     void (*locate)(struct gemm *g, struct gemm_producer *p);

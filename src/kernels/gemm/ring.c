@@ -10,7 +10,8 @@ static uint32_t released(const struct gemm_ring *r)
 void gemm_ring_declare(ptx_kernel *k, struct gemm_ring *r)
 {
     uint32_t bytes = r->stages * r->stage_bytes;
-    r->slots = ptx_shared_address(k, ptx_shared_declare(k, "stages", bytes, GEMM_RING_ALIGN));
+    const char *name = r->name ? r->name : "stages";
+    r->slots = ptx_shared_address(k, ptx_shared_declare(k, name, bytes, GEMM_RING_ALIGN));
     r->slots_end = ptx_add_u32(k, r->slots, U32(bytes));
 }
 
@@ -18,7 +19,8 @@ void gemm_ring_declare_barriers(ptx_kernel *k, struct gemm_ring *r)
 {
     uint32_t bytes =
         r->has_side ? gemm_ring_side_barrier_bytes(r->stages) : gemm_ring_barrier_bytes(r->stages);
-    r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
+    const char *name = r->barriers_name ? r->barriers_name : "barriers";
+    r->barriers = ptx_shared_address(k, ptx_shared_declare(k, name, bytes, 8));
 }
 
 /* Sets up, for all slots, the barriers that are `offset` bytes behind the full barriers. */

@@ -27,8 +27,9 @@ enum { GEMM_RING_ALIGN = 1024 /* of slots: what swizzled operands of wgmma want 
 
 struct gemm_ring {
     /* Set by the caller. */
-    uint32_t stages, stage_bytes; /* slots, a multiple of GEMM_RING_ALIGN each */
-    uint32_t users;               /* consumer warps of a CTA */
+    uint32_t stages, stage_bytes;     /* slots, a multiple of GEMM_RING_ALIGN each */
+    uint32_t users;                   /* consumer warps of a CTA */
+    const char *name, *barriers_name; /* of the shared memory; NULL: "stages" and "barriers" */
     bool by_lane;  /* each of a warp's 32 lanes arrives, not one for all; not with `ctas` */
     bool has_side; /* slots have a side barrier */
     uint32_t ctas; /* of a cluster that multicast to each other's slots, at most 32; 0: none */

@@ -8,17 +8,18 @@
  *       cp.async ─▶ a ring for each warp ─▶ codes ─▶ mma.sync × planes ─▶ scale, f32 (product.c)
  *                                                            ─▶ end of the tile (finish.c) ─▶ y
  *
- * A CTA has wn × wk warps. The wk warps along K take a tile of 16 rows, and of it neighbouring units
- * of K in each step, which they copy together; they synchronise among themselves, and not with the
- * rest of the CTA. A step is: wait for the oldest copies, meet, issue those of units stages − 1
- * steps further on, multiply. From sm_90 on the rings are filled while the kernels ahead still run.
+ * A CTA has wn × wk warps. The wk warps along K take a tile of 16 rows, and of it neighbouring
+ * units of K in each step, which they copy together; they synchronise among themselves, and not
+ * with the rest of the CTA. A step is: wait for the oldest copies, meet, issue those of units
+ * stages − 1 steps further on, multiply. From sm_90 on the rings are filled while the kernels ahead
+ * still run.
  *
  * Matrices are grouped by type into phases. The code of a phase stands once for each type; a warp
  * goes through the tiles of one phase, then of the next.
  */
 #include "emit.h"
+#include "direct.h"
 #include "floats.h"
-#include "inflate.h"
 
 #include "../gemm/empty.h"
 #include "../gemm/tile.h"
@@ -249,5 +250,7 @@ ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan, uint3
     }
     if (plan->inflated.variant_count && variants >> PTXGEN_GGUF_LINEAR_VARIANTS & 1)
         gguf_linear_emit_inflated(plan, module);
+    if (plan->direct_count && variants >> PTXGEN_GGUF_LINEAR_VARIANTS & 1)
+        gguf_linear_emit_direct(plan, module);
     return ptx_module_status(module, err);
 }

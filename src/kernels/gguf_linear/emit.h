@@ -158,6 +158,8 @@ void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
 /* An entry with the same parameters that makes rows of h in `type`, at `records`. */
 void gguf_linear_emit_rows(const ptxgen_gguf_linear_plan *plan, ptxgen_element type,
                            const char *name, ptx_module *module);
+/* The same of rows in the compute type and in the order of direct.h. */
+void gguf_linear_emit_ordered_rows(const ptxgen_gguf_linear_plan *plan, ptx_module *module);
 
 enum { LANE_VALUES = 8 };
 /* Eight elements from anywhere, packed as they are in memory. */

@@ -3,8 +3,8 @@
 #include "inflate.h"
 
 #include "emit.h"
+#include "output.h"
 
-#include "../dense/emit.h"
 #include "../gguf_rows/layout.h"
 
 #include <stdio.h>
@@ -28,6 +28,12 @@ static uint32_t place_matrices(const ptxgen_gguf_linear_spec *s, uint32_t first[
         rows = first[i] + s->n[i];
     }
     return rows;
+}
+
+uint32_t gguf_linear_all_rows(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t first[MATRICES];
+    return place_matrices(s, first);
 }
 
 struct gguf_linear_slices gguf_linear_slices(const ptxgen_gguf_linear_plan *p)
@@ -79,24 +85,16 @@ const ptxgen_tile *ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_p
 
 /* ---- the product ---- */
 
-/* What the entries of the product know beside dense. */
-struct inflated {
-    const ptxgen_gguf_linear_spec *spec;
-    struct gguf_linear_slices slices;
-    ptx_u64 params[INFLATE_PARAMS];
-    ptx_u64 bias[2]; /* of the tile's matrix; of gate and up */
-};
-
-static struct inflated *inflated_of(const struct dense_product *q)
+static struct gguf_linear_output *inflated_of(const struct dense_product *q)
 {
     return q->use->user;
 }
 
-static void declare_params(struct dense_product *q)
+void gguf_linear_declare_output(struct dense_product *q)
 {
     static const char *const names[INFLATE_PARAMS] = {
         "first", "y_1", "y_2", "y_stride_1", "y_stride_2", "bias_0", "bias_1", "bias_2"};
-    struct inflated *f = inflated_of(q);
+    struct gguf_linear_output *f = inflated_of(q);
     const uint32_t matrices = matrix_count(f->spec), outputs = output_count(f->spec);
     struct gemm_param params[INFLATE_PARAMS];
     for (int i = 0; i < INFLATE_PARAMS; i++)
@@ -123,7 +121,7 @@ static ptx_u64 choose(ptx_kernel *k, const ptx_pred is_later[MATRICES], uint32_t
 static void find_matrix(struct dense_product *q, ptx_u32 row, struct gemm_epilogue *o)
 {
     ptx_kernel *k = q->g.k;
-    struct inflated *f = inflated_of(q);
+    struct gguf_linear_output *f = inflated_of(q);
     const uint32_t count = output_count(f->spec);
     const ptx_u64 *p = f->params;
     const ptx_u64 y[MATRICES] = {q->address[DENSE_Y], p[INFLATE_Y_1], p[INFLATE_Y_2]};
@@ -148,7 +146,7 @@ static void locate(void *user, ptx_u32 tile, struct gemm_epilogue *o)
 {
     struct dense_product *q = user;
     ptx_kernel *k = q->g.k;
-    struct inflated *f = inflated_of(q);
+    struct gguf_linear_output *f = inflated_of(q);
     struct gemm_place place = dense_find_tile(q, tile);
     ptx_u32 first = ptx_cvt_u32_u64(k, f->params[INFLATE_FIRST]);
     o->first_row = place.m;
@@ -181,10 +179,10 @@ static ptx_u64 any_of(ptx_kernel *k, const ptx_u64 *values, uint32_t count, ptx_
     return bits;
 }
 
-static void begin_output(struct dense_product *q, struct gemm_epilogue *o)
+void gguf_linear_begin_output(struct dense_product *q, struct gemm_epilogue *o)
 {
     ptx_kernel *k = q->g.k;
-    struct inflated *f = inflated_of(q);
+    struct gguf_linear_output *f = inflated_of(q);
     const ptxgen_gguf_linear_spec *s = f->spec;
     const uint32_t count = output_count(s);
     o->type = (ptxgen_element)s->y_type;
@@ -227,9 +225,9 @@ const char *ptxgen_gguf_linear_inflated_entry(const ptxgen_tile *tile)
 static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile *v,
                          ptx_module *module)
 {
-    struct inflated f = {.spec = &plan->spec, .slices = gguf_linear_slices(plan)};
-    const struct dense_use use = {ptxgen_gguf_linear_inflated_entry(v), declare_params,
-                                  begin_output, &f};
+    struct gguf_linear_output f = {.spec = &plan->spec, .slices = gguf_linear_slices(plan)};
+    const struct dense_use use = {ptxgen_gguf_linear_inflated_entry(v), gguf_linear_declare_output,
+                                  gguf_linear_begin_output, &f};
     dense_emit_entry(&plan->inflated, v, &use, module);
 }
 

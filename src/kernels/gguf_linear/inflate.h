@@ -33,6 +33,8 @@ struct gguf_linear_slices {
     uint32_t rows, count;     /* of each slice, and how many there are */
 };
 struct gguf_linear_slices gguf_linear_slices(const ptxgen_gguf_linear_plan *p);
+/* Rows of all slices. */
+uint32_t gguf_linear_all_rows(const ptxgen_gguf_linear_spec *s);
 
 /* The fewest tokens of such a launch. */
 static inline uint32_t inflate_from_m(const ptxgen_gguf_linear_spec *s)

@@ -303,9 +303,10 @@ enum { JOIN_THREADS = 256 };
 static inline bool gguf_linear_is_plan(const void *plan)
 {
     const ptxgen_gguf_linear_plan *p = plan;
-    return p &&
-           plan_is_made(&p->target, !p->spec.n[0], p->variant_count + p->inflated.variant_count,
-                        PTXGEN_GGUF_LINEAR_VARIANTS + PTXGEN_DENSE_VARIANTS);
+    return p && plan_is_made(&p->target, !p->spec.n[0],
+                             p->variant_count + p->inflated.variant_count + p->direct_count,
+                             PTXGEN_GGUF_LINEAR_VARIANTS + PTXGEN_DENSE_VARIANTS +
+                                 PTXGEN_GGUF_LINEAR_DIRECT);
 }
 /* The sentence for an m that no variant serves. */
 ptxgen_status gguf_linear_refuse_m(const ptxgen_gguf_linear_plan *plan, uint64_t m,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a spec to the shapes of the kernels. */
+#include "direct.h"
 #include "floats.h"
-#include "inflate.h"
 
 #include "../gemm/plan.h"
 
@@ -298,6 +298,8 @@ ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
     status = choose_shapes(plan, err);
     if (status == PTXGEN_OK && gguf_linear_inflates(&plan->spec))
         status = gguf_linear_plan_inflated(plan, err);
+    if (status == PTXGEN_OK && gguf_linear_inflates(&plan->spec))
+        gguf_linear_plan_direct(plan);
     if (status != PTXGEN_OK)
         memset(plan, 0, sizeof *plan);
     return status;
@@ -333,6 +335,8 @@ ptxgen_status ptxgen_gguf_linear_ctas(const ptxgen_gguf_linear_plan *plan, uint6
     if (!gguf_linear_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "gguf_linear: a plan that was made, and ctas, must be given");
+    if (ptxgen_gguf_linear_choose_direct(plan, m))
+        return gemm_ctas(&gguf_linear_direct_planner, plan, m, ctas, err);
     if (ptxgen_gguf_linear_choose_inflated(plan, m))
         return ptxgen_dense_ctas(&plan->inflated, m, ctas, err);
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
@@ -374,6 +378,10 @@ void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
 {
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
     bool made = gguf_linear_is_plan(plan);
+    if (made && ptxgen_gguf_linear_choose_direct(plan, m)) {
+        gemm_explain(&gguf_linear_direct_planner, plan, m, text, size);
+        return;
+    }
     if (made && ptxgen_gguf_linear_choose_inflated(plan, m)) {
         explain_inflated(plan, m, text, size);
         return;
@@ -414,12 +422,15 @@ static ptxgen_status guarantee_inflated(const ptxgen_gguf_linear_plan *plan, uin
                                         PTXGEN_ROUNDING_BF16};
     const ptxgen_gguf_linear_spec *s = &plan->spec;
     ptxgen_guarantee g;
-    ptxgen_status status = ptxgen_dense_guarantee(&plan->inflated, m, &g, err);
+    const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(plan, m);
+    ptxgen_status status = tile ? ptxgen_dense_guarantee(&plan->inflated, m, &g, err)
+                                : gemm_guarantee(&gguf_linear_direct_planner, plan, m, &g, err);
     if (status != PTXGEN_OK)
         return status;
-    const ptxgen_tile *tile = ptxgen_gguf_linear_choose_inflated(plan, m);
-    memset(g.sku, 0, sizeof g.sku);
-    strncpy(g.sku, ptxgen_gguf_linear_inflated_entry(tile), sizeof g.sku - 1);
+    if (tile) {
+        memset(g.sku, 0, sizeof g.sku);
+        strncpy(g.sku, ptxgen_gguf_linear_inflated_entry(tile), sizeof g.sku - 1);
+    }
     g.w_rounding = roundings[gguf_linear_compute_type(s)];
     g.x_rounding = gguf_linear_takes_x(s) && g.x_rounding == PTXGEN_ROUNDING_NONE
                        ? PTXGEN_ROUNDING_NONE
@@ -439,7 +450,7 @@ ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, 
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a plan that was made, m above 0 and a guarantee must be given",
                            "gguf_linear");
-    if (ptxgen_gguf_linear_choose_inflated(plan, m))
+    if (ptxgen_gguf_linear_choose_inflated(plan, m) || ptxgen_gguf_linear_choose_direct(plan, m))
         return guarantee_inflated(plan, m, guarantee, err);
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
     uint32_t most = most_of(&plan->spec);

@@ -13,8 +13,8 @@
  * The largest magnitude of a unit becomes at least 2¹⁴·(1 − 2⁻⁷) and below 2¹⁵·(1 − 2⁻⁷), of three
  * planes 2²² and 2²³: balanced bytes, which are from −128 to 127, hold no more.
  */
+#include "direct.h"
 #include "emit.h"
-#include "inflate.h"
 
 #include "../gemm/tile.h"
 
@@ -26,7 +26,8 @@ struct preparer {
     const ptxgen_gguf_linear_spec *spec;
     const ptxgen_gguf_linear_variant *v; /* NULL: rows of row_type are made, not records */
     ptxgen_element row_type;
-    uint32_t warps, ctas;                /* of a CTA, of a token */
+    const struct direct_type *order; /* of a row's values (direct.h); NULL: their own */
+    uint32_t warps, ctas;            /* of a CTA, of a token */
     ptx_u32 tid, lane, warp;
     ptx_u32 column, token; /* its place among tile_m, and the token that stands there */
     ptx_u32 first_unit;    /* the warp's */
@@ -366,6 +367,28 @@ static void store_row(struct preparer *p, ptx_u32 column, const ptx_f32 h[LANE_V
     }
 }
 
+/* Both runs of four of the lane's values of a row, in the order of direct.h. */
+static void store_ordered(struct preparer *p, ptx_u32 unit, const ptx_f32 h[LANE_VALUES])
+{
+    enum { ELEMENT = 2, LANE_BITS = 5, SECOND = 8 };
+    ptx_kernel *k = p->k;
+    const uint8_t *place = p->order->place;
+    const bool bf16 = p->row_type == PTXGEN_BF16;
+    ptx_u32 column = ptx_mul_lo_u32(k, unit, U32(UNIT));
+    for (uint32_t b = 0; b < LANE_BITS; b++) {
+        ptx_u32 bit = ptx_bfe_u32(k, p->lane, U32(b), U32(1));
+        column = ptx_mad_lo_u32(k, bit, U32(1u << place[b + 1]), column);
+    }
+    ptx_u64 row = ptx_mad_wide_u32(k, p->token, U32(p->spec->k * ELEMENT), p->records);
+    ptx_u64 to = ptx_mad_wide_u32(k, column, U32(ELEMENT), row);
+    for (int i = 0; i < LANE_VALUES; i++) {
+        const int run = i / DIRECT_RUN, of_run = i % DIRECT_RUN;
+        if (of_run < 2)
+            ptx_st_global_u32(k, to, ELEMENT * ((run << place[0]) + SECOND * of_run),
+                              gemm_narrow_pair(k, bf16, h[i], h[i + 2]));
+    }
+}
+
 static void make_record(struct preparer *p, ptx_u32 unit, ptx_u32 column, ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = p->k;
@@ -375,6 +398,10 @@ static void make_record(struct preparer *p, ptx_u32 unit, ptx_u32 column, ptx_f3
         load(p, p->gamma, p->gamma_vectors, PTXGEN_F32, column, gamma);
         for (int i = 0; i < LANE_VALUES; i++)
             h[i] = ptx_mul_f32(k, ptx_mul_f32(k, h[i], p->inverse), gamma[i]);
+    }
+    if (p->order) {
+        store_ordered(p, unit, h);
+        return;
     }
     if (!p->v) {
         store_row(p, column, h);
@@ -420,15 +447,24 @@ static void pass_over(struct preparer *p, enum pass pass, ptx_f32 sums[2])
     }
 }
 
-/* The product's counters of parts begin at 0. */
+/* Counters of parts, or flags of CTAs, that the product finds as 0. */
+static uint32_t counter_count(const struct preparer *p)
+{
+    if (p->order)
+        return direct_flags(p->plan);
+    return p->v && p->v->parts > 1 ? all_tiles(p->spec) : 0;
+}
+
 static void clear_counters(struct preparer *p)
 {
     ptx_kernel *k = p->k;
-    const uint32_t threads = 32 * p->warps;
-    if (!p->v || p->v->parts == 1)
+    const uint32_t threads = 32 * p->warps, count = counter_count(p);
+    if (!count)
         return;
     ptx_u32 at = ptx_mad_lo_u32(k, ptx_sreg_ctaid_x(k), U32(threads), p->tid);
-    ptx_for(k, at, U32(all_tiles(p->spec)), U32(threads * p->ctas * p->v->tile_m)) {
+    ptx_u32 step = p->v ? U32(threads * p->ctas * p->v->tile_m)
+                        : ptx_mul_lo_u32(k, ptx_sreg_nctaid_x(k), U32(threads));
+    ptx_for(k, at, U32(count), step) {
         ptx_nounroll(k);
         ptx_st_global_u32(k, ptx_mad_wide_u32(k, at, U32(4), p->counters), 0, U32(0));
     }
@@ -463,7 +499,7 @@ static void begin(struct preparer *p)
     p->gamma = gemm_param_u64(k, "gamma", s->norm);
     p->post_gamma = gemm_param_u64(k, "post_gamma", after);
     p->records = ptx_param_u64(k, "records");
-    p->counters = gemm_param_u64(k, "counters", p->v && p->v->parts > 1);
+    p->counters = gemm_param_u64(k, "counters", counter_count(p));
     ptx_u32 x_stride = ptx_param_u32(k, "x_stride");
     ptx_u32 residual_stride = number_param(k, "residual_stride", s->residual);
     ptx_u32 out_stride = number_param(k, "residual_out_stride", s->residual_out);
@@ -493,7 +529,8 @@ static void begin(struct preparer *p)
 }
 
 static void emit(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
-                 ptxgen_element row_type, const char *name, ptx_module *module)
+                 ptxgen_element row_type, const struct direct_type *order, const char *name,
+                 ptx_module *module)
 {
     static const char *const words[2][2] = {{"squares of x", "small squares of x"},
                                             {"squares of g", "small squares of g"}};
@@ -501,6 +538,7 @@ static void emit(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_v
                          .spec = &plan->spec,
                          .v = v,
                          .row_type = row_type,
+                         .order = order,
                          .warps = gguf_linear_prepare_threads(&plan->spec) / 32,
                          .ctas = gguf_linear_prepare_ctas(&plan->spec)};
     ptx_kernel *k = p.k = ptx_kernel_begin(module, name);
@@ -532,11 +570,17 @@ void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
 {
     static const char *const names[] = {"gguf_linear_prepare_m1", "gguf_linear_prepare_m2",
                                         "gguf_linear_prepare_m4", "gguf_linear_prepare_m8"};
-    emit(plan, v, PTXGEN_F32, names[__builtin_ctz(v->tile_m)], module);
+    emit(plan, v, PTXGEN_F32, NULL, names[__builtin_ctz(v->tile_m)], module);
 }
 
 void gguf_linear_emit_rows(const ptxgen_gguf_linear_plan *plan, ptxgen_element type,
                            const char *name, ptx_module *module)
 {
-    emit(plan, NULL, type, name, module);
+    emit(plan, NULL, type, NULL, name, module);
+}
+
+void gguf_linear_emit_ordered_rows(const ptxgen_gguf_linear_plan *plan, ptx_module *module)
+{
+    emit(plan, NULL, gguf_linear_compute_type(&plan->spec), gguf_linear_direct(plan),
+         "gguf_linear_prepare_direct", module);
 }

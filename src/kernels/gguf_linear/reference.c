@@ -553,7 +553,8 @@ ptxgen_status ptxgen_gguf_linear_reference_spread(const ptxgen_gguf_linear_plan 
                            "gguf_linear: a plan that was made, operands and y must be given");
     const uint64_t m = operands->launch_m ? operands->launch_m : operands->m;
     const struct job j = {plan, &plan->spec, operands, ptxgen_gguf_linear_choose(plan, m),
-                          ptxgen_gguf_linear_choose_inflated(plan, m)};
+                          plan->direct_count ? ptxgen_gguf_linear_choose_direct(plan, m)
+                                             : ptxgen_gguf_linear_choose_inflated(plan, m)};
     ptxgen_status status = check(&j, matrix, first_n, count, err);
     if (status != PTXGEN_OK)
         return status;

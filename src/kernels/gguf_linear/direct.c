@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries of direct.h. Of the warps beside the consumer warpgroups one thread copies the packed
+ * rows, and another h. A warpgroup has 64 features, or 32 of gate and of up, and all tokens of the
+ * tile. It multiplies a group of slices while it decodes the next into the other of two sets of
+ * registers, which the products of the group before have released:
+ *
+ *     wgmma    │ group 0 ──────│ group 1 ──────│ group 2 ──────│
+ *     warps      decode 1 ─────│ decode 2 ─────│ decode 3 ─────│
+ *
+ * The bytes of a group are loaded before the wait for the products of the group before, so that
+ * this wait hides their latency. A unit's slot is released once all its codes are in registers; a
+ * slot of h when the products of the next group have begun and those that read it have ended.
+ */
+#include "direct_lane.h"
+#include "emit.h"
+#include "output.h"
+
+enum { BLOCK_SLICES = DIRECT_SLICES / (UNIT / DIRECT_BLOCK), MOST_GROUP = BLOCK_SLICES };
+
+struct direct {
+    struct dense_product q;
+    const struct direct_type *type;
+    struct gguf_linear_output output;
+    uint32_t matrices;
+    ptx_param w_maps[MATRICES];
+
+    struct direct_producer {
+        struct gemm_producer p;
+        ptx_u64 map[2]; /* of the tile's matrix; of gate and up */
+        ptx_u32 row;    /* the tile's first row of its matrix, or token */
+    } units, blocks;
+
+    struct gemm_ring ring;       /* of h; that of units is the entry's */
+    struct gemm_ring_place read; /* the consumers' place in it */
+    ptx_u32 held;                /* its slot before that one */
+    ptx_pred releases;           /* whether the thread releases such slots */
+    uint32_t group;              /* slices of a group */
+    struct direct_lane lane;
+    ptx_u32 lane_at; /* offset of the lane's first row in a slot */
+    ptx_u32 a[2][MOST_GROUP][4];
+};
+
+static struct direct *direct_of(struct gemm *g)
+{
+    return (struct direct *)g;
+}
+
+/* Rows of w that a copy brings: a tile's, or of gate and of up. */
+static uint32_t copy_rows(const struct direct *d)
+{
+    return is_gated(d->output.spec) ? d->q.v->tile_n / 2 : d->q.v->tile_n;
+}
+
+/* ---- packed rows ---- */
+
+static void locate_units(struct gemm *g, struct gemm_producer *p)
+{
+    struct direct *d = direct_of(g);
+    struct direct_producer *s = (struct direct_producer *)p;
+    ptx_kernel *k = g->k;
+    gemm_walk_next(k, &g->division, &p->walk);
+    ptx_u32 row = dense_find_tile(&d->q, p->walk.tile).n;
+    if (is_gated(d->output.spec)) {
+        ptx_shr_u32_to(k, s->row, row, U32(1));
+        return;
+    }
+    ptx_mov_u32_to(k, s->row, row);
+    for (uint32_t i = 1; i < d->matrices; i++) {
+        const uint32_t first = d->output.slices.first[i];
+        ptx_pred is_later = ptx_setp_ge_u32(k, row, U32(first));
+        ptx_u64 map = ptx_param_address(k, d->w_maps[i]);
+        ptx_selp_u64_to(k, s->map[0], map, i == 1 ? ptx_param_address(k, d->w_maps[0]) : s->map[0],
+                        is_later);
+        ptx_selp_u32_to(k, s->row, ptx_sub_u32(k, row, U32(first)), s->row, is_later);
+    }
+}
+
+static void issue_unit(struct gemm *g, struct gemm_producer *p)
+{
+    struct direct *d = direct_of(g);
+    const struct direct_producer *s = (const struct direct_producer *)p;
+    ptx_kernel *k = g->k;
+    const uint32_t copies = is_gated(d->output.spec) ? 2 : 1;
+    gemm_ring_claim(k, &g->ring, &p->place, direct_unit_bytes(d->type, d->q.v));
+    ptx_u32 column = ptx_mul_lo_u32(k, p->walk.stage, U32(d->type->pitch / DIRECT_ELEMENT));
+    const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
+    for (uint32_t i = 0; i < copies; i++)
+        ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot, (int)(i * copy_rows(d) * d->type->pitch),
+                                        s->map[i], corner, p->place.barrier, 0);
+}
+
+/* ---- h ---- */
+
+static void locate_blocks(struct gemm *g, struct gemm_producer *p)
+{
+    struct direct *d = direct_of(g);
+    gemm_walk_next(g->k, &g->division, &p->walk);
+    struct gemm_place first = dense_find_tile(&d->q, p->walk.tile);
+    ptx_mov_u32_to(g->k, d->blocks.row, first.m);
+    gemm_boxes_locate(g->k, &d->q.boxes, first.m);
+}
+
+/* The blocks of a unit; the entry moves on from the last one. */
+static void issue_blocks(struct gemm *g, struct gemm_producer *p)
+{
+    enum { BLOCKS = UNIT / DIRECT_BLOCK };
+    struct direct *d = direct_of(g);
+    ptx_kernel *k = g->k;
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        ptx_u32 column = ptx_mad_lo_u32(k, p->walk.stage, U32(UNIT), U32(i * DIRECT_BLOCK));
+        const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(d->blocks.row)};
+        gemm_ring_claim_some(k, &d->ring, &p->place, d->q.boxes.bytes);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot, 0, d->q.boxes.map, corner,
+                                        p->place.barrier, 0);
+        if (i + 1 < BLOCKS)
+            gemm_ring_advance(k, &d->ring, &p->place, NULL);
+    }
+}
+
+static void begin_producer(struct direct *d, struct direct_producer *s,
+                           const struct gemm_ring *ring)
+{
+    ptx_kernel *k = d->q.g.k;
+    s->p.ring = ring;
+    s->p.place = gemm_ring_first(k, ring, true);
+    s->p.walk = gemm_walk_begin(k, d->q.g.first, d->q.g.end);
+    s->row = ptx_mov_u32(k, U32(0));
+}
+
+/* h is not there before the kernel ahead has ended; packed rows are. */
+static void produce(struct gemm *g)
+{
+    struct direct *d = direct_of(g);
+    ptx_kernel *k = g->k;
+    const uint32_t first = gemm_tile_threads(d->q.v);
+    ptx_if(k, ptx_setp_eq_u32(k, g->at.thread, U32(first))) {
+        d->units.p.locate = locate_units;
+        d->units.p.issue = issue_unit;
+        begin_producer(d, &d->units, &g->ring);
+        for (uint32_t i = 0; i < (is_gated(d->output.spec) ? 2 : 1); i++)
+            d->units.map[i] = ptx_mov_u64(k, ptx_param_address(k, d->w_maps[i]));
+        gemm_issue_parts(g, &d->units.p);
+    }
+    ptx_if(k, ptx_setp_eq_u32(k, g->at.thread, U32(first + 32))) {
+        d->blocks.p.locate = locate_blocks;
+        d->blocks.p.issue = issue_blocks;
+        begin_producer(d, &d->blocks, &d->ring);
+        ptx_griddepcontrol_wait(k);
+        gemm_issue_parts(g, &d->blocks.p);
+    }
+}
+
+/* ---- products ---- */
+
+static void load(struct direct *d, uint32_t first)
+{
+    direct_lane_load(&d->lane, first, d->group);
+}
+
+static void decode(struct direct *d, uint32_t first)
+{
+    for (uint32_t i = 0; i < d->group; i++)
+        direct_lane_decode(&d->lane, first + i, d->a[first / d->group % 2][i]);
+}
+
+static void multiply_group(struct direct *d, uint32_t first, ptx_u64 block)
+{
+    struct dense_product *q = &d->q;
+    ptx_kernel *k = q->g.k;
+    const int n = (int)q->v->tile_m;
+    ptx_wgmma_fence(k);
+    for (uint32_t i = 0; i < d->group; i++) {
+        const uint32_t slice = (first + i) % BLOCK_SLICES;
+        ptx_u64 x = gemm_wgmma_advance(k, block, slice * DENSE_STEP_BYTES);
+        const ptx_u32 *a = d->a[first / d->group % 2][i];
+        if (d->lane.bf16)
+            ptx_wgmma_k16_f32_bf16_ra(k, n, q->acc[0][0], a, x, q->accumulate, 1, 1, 0);
+        else
+            ptx_wgmma_k16_f32_f16_ra(k, n, q->acc[0][0], a, x, q->accumulate, 1, 1, 0);
+    }
+    ptx_wgmma_commit_group(k);
+}
+
+static void multiply(struct gemm *g, const struct gemm_part *part)
+{
+    struct direct *d = direct_of(g);
+    ptx_kernel *k = g->k;
+    ptx_u64 block = {0};
+    gemm_ring_wait(k, &g->read);
+    direct_lane_enter(&d->lane, ptx_add_u32(k, g->read.slot, d->lane_at));
+    load(d, 0);
+    ptx_pred follows = ptx_setp_bool_ne_u32(k, part->walk.stage, part->first, d->releases);
+    for (uint32_t i = 0; i < DIRECT_SLICES; i += d->group) {
+        const uint32_t next = i + d->group;
+        decode(d, i);
+        if (next == DIRECT_SLICES)
+            gemm_ring_release(k, &g->ring, g->read.barrier, g->releases);
+        if (i % BLOCK_SLICES == 0) {
+            gemm_ring_wait(k, &d->read);
+            block = gemm_wgmma_descriptor(k, d->read.slot);
+        }
+        multiply_group(d, i, block);
+        if (next < DIRECT_SLICES)
+            load(d, next);
+        ptx_wgmma_wait_group(k, 1);
+        if (i % BLOCK_SLICES == 0)
+            gemm_ring_release(k, &d->ring, d->held, i ? d->releases : follows);
+        if (next % BLOCK_SLICES == 0) {
+            ptx_mov_u32_to(k, d->held, d->read.barrier);
+            gemm_ring_advance(k, &d->ring, &d->read, NULL);
+        }
+    }
+    gemm_ring_advance(k, &g->ring, &g->read, NULL);
+}
+
+static void drain(struct gemm *g)
+{
+    struct direct *d = direct_of(g);
+    ptx_wgmma_wait_group(g->k, 0);
+    gemm_ring_release(g->k, &d->ring, d->held, d->releases);
+}
+
+/* ---- the entry ---- */
+
+static void begin(struct gemm *g)
+{
+    static const char *const names[MATRICES] = {"w_map", "w_map_1", "w_map_2"};
+    struct direct *d = direct_of(g);
+    struct dense_product *q = &d->q;
+    ptx_kernel *k = g->k;
+    dense_load_params(q);
+    g->division.stages = units(d->output.spec);
+    g->at = gemm_find_threads(k);
+    g->tiles_m = gemm_divide_up(k, g->m, q->v->tile_m);
+    gemm_find_share(g);
+    g->ring = (struct gemm_ring){.stages = q->v->stages,
+                                 .stage_bytes = direct_unit_bytes(d->type, q->v),
+                                 .users = gemm_tile_threads(q->v) / 32,
+                                 .by_lane = true};
+    const uint32_t block_bytes = gemm_operand_stage_bytes(q->v->tile_m, 1);
+    d->ring = (struct gemm_ring){.stages = direct_blocks(q->v),
+                                 .stage_bytes = block_bytes,
+                                 .users = gemm_tile_threads(q->v) / 32,
+                                 .name = "blocks",
+                                 .barriers_name = "barriers_of_blocks"};
+    ptx_param x_maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
+    for (uint32_t i = 0; i < d->matrices; i++)
+        d->w_maps[i] = ptx_param_declare(k, names[i], GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
+    gemm_ring_declare(k, &g->ring);
+    gemm_ring_declare(k, &d->ring);
+    gemm_ring_begin(k, &g->at, &g->ring);
+    gemm_ring_begin(k, &g->at, &d->ring);
+    q->boxes = (struct gemm_boxes){.rows = q->v->tile_m,
+                                   .blocks = 1,
+                                   .stage_bytes = block_bytes,
+                                   .maps = ptx_param_address(k, x_maps),
+                                   .all = g->m};
+    gemm_boxes_begin(k, &q->boxes);
+    gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(q->v), &d->ring);
+}
+
+/* Of a gate, 16 rows of a warp are 8 rows of gate and the same 8 of up, which are a copy behind. */
+static void find_lane(struct direct *d)
+{
+    struct direct_lane *l = &d->lane;
+    struct dense_product *q = &d->q;
+    ptx_kernel *k = q->g.k;
+    const bool gated = is_gated(d->output.spec);
+    const uint32_t rows = gated ? HALF_ROWS : TILE_ROWS;
+    l->second = (gated ? copy_rows(d) : HALF_ROWS) * d->type->pitch;
+    ptx_u32 row = ptx_mad_lo_u32(k, q->along_n, U32(rows), q->g.at.group);
+    d->lane_at = ptx_mul_lo_u32(k, row, U32(d->type->pitch));
+    l->k = k;
+    l->type = d->type;
+    l->bf16 = q->spec->type == PTXGEN_BF16;
+    l->quad = q->g.at.quad;
+    direct_lane_begin(l);
+}
+
+static void begin_consumer(struct gemm *g)
+{
+    struct direct *d = direct_of(g);
+    struct dense_product *q = &d->q;
+    ptx_kernel *k = g->k;
+    dense_begin_warpgroup(g);
+    find_lane(d);
+    for (uint32_t i = 0; i < 2 * d->group; i++)
+        gemm_new_registers(k, d->a[i % 2][i / 2], 4);
+    dense_declare_sums(q);
+    ptx_u32 stages = gemm_begin_reading(g);
+    q->accumulate = ptx_setp_eq_u32(k, stages, stages);
+    d->read = gemm_ring_first(k, &d->ring, false);
+    d->held = ptx_mov_u32(k, d->read.barrier);
+    d->releases = gemm_ring_releasers(k, &d->ring, &g->at);
+    ptx_griddepcontrol_wait(k);
+    dense_begin_output(q);
+}
+
+static const struct gemm_ops ops = {.begin = begin,
+                                    .begin_consumer = begin_consumer,
+                                    .clear = dense_clear,
+                                    .multiply = multiply,
+                                    .drain = drain,
+                                    .epilogue = gemm_epilogue,
+                                    .produce = produce};
+
+const char *ptxgen_gguf_linear_direct_entry(const ptxgen_tile *tile)
+{
+    static const char *const names[GEMM_WIDTHS] = GEMM_NAMES("gguf_linear_direct_m");
+    return tile ? names[gemm_width(tile)] : NULL;
+}
+
+static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile *v,
+                         ptx_module *module)
+{
+    const ptxgen_gguf_linear_spec *s = &plan->spec;
+    struct direct d = {.type = gguf_linear_direct(plan),
+                       .output = {.spec = s, .slices = gguf_linear_slices(plan)},
+                       .matrices = matrix_count(s),
+                       .group = v->tile_m > 64 ? 2 : MOST_GROUP};
+    ptxgen_dense_plan all = plan->inflated;
+    const struct dense_use use = {ptxgen_gguf_linear_direct_entry(v), gguf_linear_declare_output,
+                                  gguf_linear_begin_output, &d.output};
+    all.spec.n = gguf_linear_all_rows(s);
+    d.q = dense_make_product(&all, v, &use);
+    d.q.g.ops = &ops;
+    gemm_emit_entry(&d.q.g, module);
+}
+
+void gguf_linear_emit_direct(const ptxgen_gguf_linear_plan *plan, ptx_module *module)
+{
+    const uint64_t bytes = row_bytes(&plan->spec, plan->spec.w_type[0]);
+    gguf_linear_emit_ordered_rows(plan, module);
+    gemm_emit_align(module, "gguf_linear_align", (uint32_t)(bytes / DIRECT_ELEMENT),
+                    DIRECT_ELEMENT);
+    for (uint32_t i = 0; i < plan->direct_count; i++)
+        emit_product(plan, &plan->direct[i], module);
+}

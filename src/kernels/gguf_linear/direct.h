@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches of more than 32 tokens whose weights never get to memory decoded: h is written as rows
+ * of f16 or bf16, and one kernel multiplies. Packed rows are copied into shared memory as they are,
+ * and the warps decode them into the registers that are operand A of wgmma (sm_90a):
+ *
+ *     x, residual ─▶ [norms] ─▶ h, with the order of K in each unit of 256 changed
+ *     w ── tensor copies, 256 of K of tile_n rows ─▶ ring of units  ── decode ─▶ A of wgmma ─┐
+ *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ───────────▶ B of wgmma ─┴▶
+ * sums
+ *
+ * In a slice of 16 of K a lane of wgmma has four weights of each of two rows. The order of K within
+ * a unit is such that each lane gets neighbouring bytes of a row's codes, and few of its scales:
+ * lane 4g + q has one quarter of the codes of rows g and g + 8 (of gate and up: of row g of each).
+ *
+ * Features of y lie as inflate.h has them: a matrix begins at a multiple of 256 rows, which tile_n
+ * divides, and a tile of a gate is 8 rows of gate, 8 of up, and so on. Matrices of one launch have
+ * one type, whose units have a multiple of 16 bytes, as tensor copies want them; K is a multiple of
+ * 256. Other specs are multiplied as inflate.h says. A matrix that does not begin at a multiple of
+ * 16 bytes is first copied to the workspace.
+ */
+#ifndef PTXGEN_GGUF_LINEAR_DIRECT_H
+#define PTXGEN_GGUF_LINEAR_DIRECT_H
+
+#include "inflate.h"
+
+enum {
+    DIRECT_SLICES = 16,     /* of a unit */
+    DIRECT_BLOCK = 64,      /* values of K of a slot of h: 128 bytes of a row */
+    DIRECT_RUN = 4,         /* neighbours along K that a lane has in a slice, of a row */
+    DIRECT_MOST_SCALES = 4, /* that a lane needs of a row's unit */
+    DIRECT_ELEMENT = 2,     /* bytes of an element of w's tensor maps, whose boxes have up to 256 */
+};
+
+struct direct_lane;
+
+/* A type as these launches see it. */
+struct direct_type {
+    uint32_t type;
+    uint32_t pitch; /* bytes of a row's unit, a multiple of 16 */
+    /*
+     * Where a run of four values of h goes. Bit b of the run's number in its unit adds
+     * 2^place[b] to the number of the column: 16 and above are the slice, 2 and 4 the quad lane.
+     */
+    uint8_t place[6];
+    uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
+    /* Weights are d·code with d in f16, so that one product in f16 rounds them as they should be.
+     */
+    bool is_single;
+    /* Computes what of the lane's place the type needs; NULL: nothing. */
+    void (*begin)(struct direct_lane *l);
+    /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
+    void (*load)(struct direct_lane *l, int row, uint32_t slice, uint32_t count);
+    /* The codes of a slice as pairs of f16: the run's first and third, second and fourth. */
+    void (*codes)(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2]);
+    /* Which of the scales a slice has. */
+    uint32_t (*scale_of)(uint32_t slice);
+};
+/* NULL for a type that these launches do not multiply. */
+const struct direct_type *gguf_linear_direct_type(uint32_t type);
+
+/* The type of all matrices where the spec is multiplied by these launches, else NULL. */
+const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan);
+/* Slots of the ring of h. */
+static inline uint32_t direct_blocks(const ptxgen_tile *v)
+{
+    return v->steps;
+}
+/* A slot of the ring of packed rows. */
+static inline uint32_t direct_unit_bytes(const struct direct_type *type, const ptxgen_tile *v)
+{
+    return v->tile_n * type->pitch;
+}
+/* Flags of a launch's CTAs (fixup.h), at the beginning of its workspace. */
+static inline uint32_t direct_flags(const ptxgen_gguf_linear_plan *plan)
+{
+    return (uint32_t)gemm_partials_offset(&plan->target, PTXGEN_DENSE_MOST_CTAS) / 4;
+}
+
+/* How the tiles of such launches are chosen; `direct` and what follows of the plan are its own. */
+extern const struct gemm_planner gguf_linear_direct_planner;
+/* Adds the tiles to the plan. */
+void gguf_linear_plan_direct(ptxgen_gguf_linear_plan *plan);
+/* Emits the entry that makes h, the one that aligns rows of w, then the tiles'. */
+void gguf_linear_emit_direct(const ptxgen_gguf_linear_plan *plan, ptx_module *module);
+
+#endif

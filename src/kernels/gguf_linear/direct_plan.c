@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiles of direct.h. */
+#include "direct.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FEWEST_ROWS = 64, MOST_ROWS = 256 };
+
+/* ---- which specs ---- */
+
+static bool is_16_bits(const ptxgen_gguf_linear_spec *s)
+{
+    return gguf_linear_compute_type(s) != PTXGEN_F32;
+}
+
+const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan)
+{
+    const ptxgen_gguf_linear_spec *s = &plan->spec;
+    const struct direct_type *type = gguf_linear_direct_type(s->w_type[0]);
+    if (!type || !gemm_has_wgmma(&plan->target) || !is_16_bits(s) || s->k % UNIT)
+        return NULL;
+    for (uint32_t i = 1; i < matrix_count(s); i++)
+        if (s->w_type[i] != s->w_type[0])
+            return NULL;
+    return type;
+}
+
+/* ---- tiles ---- */
+
+static void derive(ptxgen_tile *v)
+{
+    v->tile_m = v->wm * v->warp_m;
+    v->tile_n = v->wn * v->warp_n;
+}
+
+static uint64_t shared_bytes(const void *of, const ptxgen_tile *v)
+{
+    const struct direct_type *type = gguf_linear_direct(of);
+    return (uint64_t)v->stages * direct_unit_bytes(type, v) +
+           direct_blocks(v) * v->tile_m * DENSE_BLOCK_BYTES + dense_staging_bytes(v) +
+           gemm_ring_barrier_bytes(v->stages + direct_blocks(v));
+}
+
+static bool adapt(const void *plan, ptxgen_tile *v)
+{
+    (void)plan;
+    (void)v;
+    return true;
+}
+
+static uint32_t tiles_n(const ptxgen_gguf_linear_spec *s, const ptxgen_tile *v)
+{
+    return (gguf_linear_all_rows(s) + v->tile_n - 1) / v->tile_n;
+}
+
+/*
+ * The time of the CTA with the most work for m tokens, in picoseconds. A unit of a tile takes the
+ * longest of four times: reading packed rows from memory (30 bytes a nanosecond and
+ * multiprocessor, once for all rows of tiles), reading both operands from the L2 (60 bytes a
+ * nanosecond), decoding (55 weights a nanosecond), and multiplying (2650 products a nanosecond).
+ * docs/notes/gguf_linear.md says where these come from.
+ */
+static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
+{
+    enum { MEMORY = 30, L2 = 60, DECODING = 55, PRODUCTS = 2650, END = 2500000 };
+    const ptxgen_gguf_linear_plan *plan = of;
+    const ptxgen_gguf_linear_spec *s = &plan->spec;
+    const uint64_t w = direct_unit_bytes(gguf_linear_direct(plan), v);
+    const uint64_t x = (uint64_t)v->tile_m * UNIT * 2, rows = (m + v->tile_m - 1) / v->tile_m;
+    const uint64_t times[] = {w * 1000 / MEMORY / rows, (w + x) * 1000 / L2,
+                              (uint64_t)v->tile_n * UNIT * 1000 / DECODING,
+                              (uint64_t)v->tile_n * UNIT * v->tile_m * 1000 / PRODUCTS};
+    uint64_t unit = 0, sum = 0;
+    for (int i = 0; i < 4; i++) {
+        unit = times[i] > unit ? times[i] : unit;
+        sum += times[i];
+    }
+    unit += (sum - unit) / 8;
+    const uint64_t tiles = rows * tiles_n(s, v);
+    const uint64_t ctas = (uint64_t)plan->target.multiprocessors * v->ctas;
+    if (!dense_divides(v) || gemm_deals_whole(tiles, (uint32_t)ctas))
+        return (tiles + ctas - 1) / ctas * units(s) * unit;
+    return (tiles * units(s) + ctas - 1) / ctas * unit + END + (uint64_t)v->tile_m * 20000;
+}
+
+static const ptxgen_tile candidates[] = {
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 16, .steps = 8},
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 8, .steps = 8},
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .wn = 8, .steps = 6},
+    {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4},
+};
+
+static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
+{
+    return cost(of, v, m);
+}
+
+static struct gemm_work work(const void *of, const ptxgen_tile *v)
+{
+    const ptxgen_gguf_linear_spec *s = &((const ptxgen_gguf_linear_plan *)of)->spec;
+    return (struct gemm_work){tiles_n(s, v), units(s), 1,
+                              gemm_partials_bytes(gemm_tile_threads(v), dense_fragments(v))};
+}
+
+static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
+{
+    (void)plan;
+    return !dense_divides(v) || gemm_deals_whole(tiles, units);
+}
+
+static void guarantee(const void *plan, const ptxgen_tile *v, ptxgen_guarantee *g)
+{
+    (void)plan, (void)v;
+    g->bound = PTXGEN_BOUND_PRODUCTS;
+}
+
+static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *text, size_t size)
+{
+    const ptxgen_gguf_linear_plan *plan = of;
+    char tile[160];
+    gemm_describe_tile(v, gemm_name_kind(v), "", tile, sizeof tile);
+    snprintf(text, size,
+             "2 kernels for %llu tokens: of h, then w is decoded to %s in registers: %s",
+             (unsigned long long)m,
+             gguf_linear_compute_type(&plan->spec) == PTXGEN_BF16 ? "bf16" : "f16", tile);
+}
+
+const struct gemm_planner gguf_linear_direct_planner = {
+    .family = "gguf_linear",
+    .entry = ptxgen_gguf_linear_direct_entry,
+    .n = offsetof(ptxgen_gguf_linear_plan, spec.n),
+    .k = offsetof(ptxgen_gguf_linear_plan, spec.k),
+    .max_m = offsetof(ptxgen_gguf_linear_plan, spec.max_m),
+    .target = offsetof(ptxgen_gguf_linear_plan, target),
+    .variant_count = offsetof(ptxgen_gguf_linear_plan, direct_count),
+    .variants = offsetof(ptxgen_gguf_linear_plan, direct),
+    .most_variants = PTXGEN_GGUF_LINEAR_DIRECT,
+    .is_plan = gguf_linear_is_plan,
+    .defaults = {.warp_n = 16, .wm = 1, .wk = 1, .ctas = 1, .pass_m = 16, .cluster = 1, .split = 1},
+    .least_stages = 2,
+    .most_stages = {8, 8, 8},
+    .derive = derive,
+    .adapt = adapt,
+    .shared_bytes = shared_bytes,
+    .candidate_cost = cost,
+    .cost = variant_cost,
+    .most_ctas = PTXGEN_DENSE_MOST_CTAS,
+    .work = work,
+    .is_whole = is_whole,
+    .guarantee = guarantee,
+    .describe = describe,
+};
+
+/* For each number of tokens the cheapest tile that has as many. */
+void gguf_linear_plan_direct(ptxgen_gguf_linear_plan *plan)
+{
+    if (!gguf_linear_direct(plan))
+        return;
+    const uint32_t most = plan->spec.max_m ? plan->spec.max_m : GEMM_ANY_M;
+    for (uint32_t rows = FEWEST_ROWS; rows <= MOST_ROWS; rows *= 2) {
+        gemm_add_cheapest(&gguf_linear_direct_planner, plan, GEMM_AMONG(candidates, rows, rows),
+                          rows);
+        if (rows >= most)
+            break;
+    }
+    if (!plan->direct_count)
+        return;
+    memset(plan->inflated.variants, 0, sizeof plan->inflated.variants);
+    plan->inflated.variant_count = 0;
+}
+
+const ptxgen_tile *ptxgen_gguf_linear_choose_direct(const ptxgen_gguf_linear_plan *p, uint64_t m)
+{
+    if (!gguf_linear_is_plan(p) || m < inflate_from_m(&p->spec) || !p->direct_count)
+        return NULL;
+    return gemm_choose(&gguf_linear_direct_planner, p, m);
+}

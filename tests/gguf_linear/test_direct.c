@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches of more than 32 tokens whose weights are decoded in registers. */
+#include "tests/problems.h"
+
+#include "src/harness/gguf_linear.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const device_name = "cpu:sm_90";
+
+/* Types whose 256 weights are a multiple of 16 bytes; tensor copies begin nowhere else. */
+static const uint8_t types[] = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q5_K, PTXGEN_GGUF_Q8_0};
+enum { TYPES = sizeof types };
+
+static ptxgen_gguf_linear_plan plan_of(const ptxgen_gguf_linear_spec *spec, const char *target_name)
+{
+    const ptxgen_target target = target_of(target_name);
+    ptxgen_gguf_linear_plan plan;
+    ptxgen_error err;
+    assert_ok(ptxgen_gguf_linear_make_plan(spec, &target, &plan, &err), &err);
+    return plan;
+}
+
+static void assert_direct(const struct problem *p, bool expected)
+{
+    char text[256];
+    ptxgen_gguf_linear_explain(p->plan, p->m, text, sizeof text);
+    if (!strstr(text, "in registers") == expected)
+        fail_msg("'%s' does not say what is done", text);
+}
+
+/* ---- weights ---- */
+
+/*
+ * Rows of x are those of a unit matrix, so that each output is one weight, rounded once: of K and
+ * of the codes nothing is in another's place.
+ */
+static void each_weight_is_decoded_to_its_own_bits(void **state)
+{
+    enum { K = 512, N = 24 };
+    (void)state;
+    for (int i = 0; i < 2 * TYPES; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = K,
+                                              .n = {N},
+                                              .w_type = {types[i / 2]},
+                                              .x_type = i % 2 ? PTXGEN_BF16 : PTXGEN_F16,
+                                              .y_type = PTXGEN_F32};
+        if (!test_in_share(i))
+            continue;
+        struct device device = open_device(device_name);
+        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, K, NULL);
+        assert_direct(&p, true);
+        for (size_t m = 0; m < K; m++)
+            for (size_t k = 0; k < K; k++)
+                typed_store(spec.x_type, (void *)problem_at(&p, GGUF_LINEAR_AT_X, m, k), 0, m == k);
+        check_problem(&p, &device);
+        for (size_t n = 0; n < N; n++) {
+            float w[K];
+            uint16_t rounded = 0;
+            size_t bytes;
+            assert_int_equal(ptxgen_gguf_row_bytes(types[i / 2], K, &bytes, NULL), PTXGEN_OK);
+            assert_int_equal(ptxgen_gguf_decode_row(types[i / 2],
+                                                    problem_at(&p, GGUF_LINEAR_AT_W, n, 0), bytes,
+                                                    K, w, NULL),
+                             PTXGEN_OK);
+            for (size_t k = 0; k < K; k++) {
+                typed_store(spec.x_type, &rounded, 0, (double)w[k]);
+                assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, k, n), 0) ==
+                            typed_load(spec.x_type, &rounded, 0));
+            }
+        }
+        problem_release(&p);
+        device_close(&device);
+    }
+}
+
+/* ---- what stands around the product ---- */
+
+static ptxgen_gguf_linear_spec spec_of(uint8_t type, unsigned i)
+{
+    ptxgen_gguf_linear_spec s = {.k = i % 3 ? 256 : 768,
+                                 .n = {i % 2 ? 264 : 43},
+                                 .w_type = {type},
+                                 .x_type = (uint8_t)(i % 3),
+                                 .y_type = (uint8_t)(i / 2 % 3),
+                                 .residual = (uint8_t)(i / 3 % 3),
+                                 .bias = i / 2 % 2};
+    s.compute = s.x_type == PTXGEN_F32 ? PTXGEN_F16 : i % 5 ? 0 : PTXGEN_BF16;
+    s.norm = i % 4 == 1;
+    s.residual_out = s.residual && i % 4 < 2;
+    if (s.norm || s.residual == PTXGEN_GGUF_LINEAR_AFTER)
+        s.epsilon = 1e-5f;
+    if (i % 3 != 1)
+        return s;
+    s.n[1] = s.n[0];
+    s.w_type[1] = type;
+    s.epilogue = i % 4 < 2 ? PTXGEN_EPILOGUE_SWIGLU : PTXGEN_EPILOGUE_GEGLU;
+    return s;
+}
+
+static void every_type_is_right_whatever_stands_around(void **state)
+{
+    static const uint32_t ms[] = {33, 64, 65, 129, 257};
+    (void)state;
+    for (unsigned t = 0; t < TYPES; t++)
+        for (unsigned i = 0; i < 10; i++) {
+            const ptxgen_gguf_linear_spec spec = spec_of(types[t], t + i);
+            if (!test_in_share((int)(t * 10 + i)))
+                continue;
+            struct device device = open_device(device_name);
+            struct problem p =
+                make_problem(&device, &gguf_linear_harness, &spec, ms[(t + i) % 5], NULL);
+            assert_direct(&p, true);
+            run_and_release(&p, &device);
+            device_close(&device);
+        }
+}
+
+/* Of the three, none is a whole number of tiles. */
+static void matrices_that_share_x_are_right(void **state)
+{
+    static const uint32_t ns[][3] = {{8, 264, 16}, {300, 1, 40}, {256, 256, 9}, {513, 24, 0}};
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        ptxgen_gguf_linear_spec spec = {.k = 512,
+                                        .x_type = PTXGEN_F16,
+                                        .y_type = i % 2 ? PTXGEN_F16 : PTXGEN_F32,
+                                        .bias = i / 4};
+        memcpy(spec.n, ns[i % 4], sizeof spec.n);
+        memset(spec.w_type, types[i % TYPES], 2 + (spec.n[2] > 0));
+        if (test_in_share((int)i))
+            run_spec(device_name, &gguf_linear_harness, &spec, i < 4 ? 40 : 70);
+    }
+}
+
+/* Weights that begin at no multiple of 16 bytes are copied; y is stored element by element. */
+static void views_that_are_strided_or_misaligned_are_right(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 9; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = 256,
+                                              .n = {48, i % 2 ? 24 : 0, i % 2 ? 8 : 0},
+                                              .w_type = {PTXGEN_GGUF_Q8_0,
+                                                         i % 2 ? PTXGEN_GGUF_Q8_0 : 0,
+                                                         i % 2 ? PTXGEN_GGUF_Q8_0 : 0},
+                                              .x_type = i % 3 ? PTXGEN_F16 : PTXGEN_BF16,
+                                              .y_type = PTXGEN_BF16,
+                                              .bias = i / 2 % 2};
+        struct layout layout = {.gap = {0}};
+        layout.gap[GGUF_LINEAR_AT_X] = i % 4 == 1 ? 8 : i % 4;
+        layout.shift[GGUF_LINEAR_AT_X] = i % 3;
+        layout.shift[GGUF_LINEAR_AT_W] = i % 5;
+        layout.gap[GGUF_LINEAR_AT_Y] = i / 4;
+        layout.shift[GGUF_LINEAR_AT_Y] = i / 6;
+        layout.shift[GGUF_LINEAR_AT_BIAS] = i / 4 % 2;
+        if (!test_in_share((int)i))
+            continue;
+        struct device device = open_device(device_name);
+        struct problem p =
+            make_problem(&device, &gguf_linear_harness, &spec, i % 3 ? 35 : 77, &layout);
+        assert_direct(&p, true);
+        run_and_release(&p, &device);
+        device_close(&device);
+    }
+}
+
+/* Tiles of all CTAs, in several orders, whose flags in the workspace are poison before. */
+static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = 8192,
+                                              .n = {64},
+                                              .w_type = {types[i % TYPES]},
+                                              .x_type = PTXGEN_F16,
+                                              .y_type = PTXGEN_F16};
+        if (!test_in_share(i))
+            continue;
+        struct device device = open_device(device_name);
+        uint32_t ctas = 0;
+        order_by(&device, (uint64_t)i + 1);
+        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 34, NULL);
+        assert_int_equal(ptxgen_gguf_linear_ctas(p.plan, 34, &ctas, NULL), PTXGEN_OK);
+        assert_true(ctas > 1);
+        run_and_release(&p, &device);
+        device_close(&device);
+    }
+}
+
+/* A NaN or infinity stays in its token's row. */
+static void what_is_not_finite_stays_in_its_row(void **state)
+{
+    const ptxgen_gguf_linear_spec spec = {.k = 256,
+                                          .n = {40},
+                                          .w_type = {PTXGEN_GGUF_Q4_K},
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F32};
+    struct device device = open_device(device_name);
+    struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 34, NULL);
+    (void)state;
+    typed_store(spec.x_type, (void *)problem_at(&p, GGUF_LINEAR_AT_X, 1, 200), 0, NAN);
+    check_problem(&p, &device);
+    for (size_t m = 0; m < 34; m++)
+        for (size_t n = 0; n < spec.n[0]; n++)
+            assert_int_equal(
+                isnan(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0)), m == 1);
+    problem_release(&p);
+    device_close(&device);
+}
+
+/* ---- plans ---- */
+
+static void plans_decode_in_registers_where_wgmma_can(void **state)
+{
+    const ptxgen_gguf_linear_spec base = {.k = 512,
+                                          .n = {64, 64},
+                                          .w_type = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q4_K},
+                                          .x_type = PTXGEN_F16};
+    static const struct {
+        const char *target;
+        uint32_t k, max_m;
+        uint8_t second, x_type, compute;
+        bool direct;
+    } rows[] = {
+        {"sm_90a", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, true},
+        {"sm_90a", 512, 33, PTXGEN_GGUF_Q4_K, PTXGEN_BF16, 0, true},
+        {"sm_90a", 512, 32, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, false},
+        {"sm_90a", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F32, PTXGEN_BF16, true},
+        {"sm_90a", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F32, 0, false},
+        {"sm_90a", 512, 0, PTXGEN_GGUF_Q8_0, PTXGEN_F16, 0, false},
+        {"sm_90", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, false},
+        {"sm_80", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ptxgen_gguf_linear_spec spec = base;
+        spec.k = rows[i].k;
+        spec.max_m = rows[i].max_m;
+        spec.w_type[1] = rows[i].second;
+        spec.x_type = rows[i].x_type;
+        spec.compute = rows[i].compute;
+        const ptxgen_gguf_linear_plan plan = plan_of(&spec, rows[i].target);
+        const bool many = !spec.max_m || spec.max_m > 32;
+        assert_int_equal(plan.direct_count > 0, rows[i].direct);
+        assert_int_equal(plan.inflated.variant_count > 0, many && !rows[i].direct);
+        assert_int_equal(ptxgen_gguf_linear_choose_direct(&plan, 33) != NULL, rows[i].direct);
+        assert_null(ptxgen_gguf_linear_choose_direct(&plan, 32));
+    }
+    assert_null(ptxgen_gguf_linear_choose_direct(NULL, 33));
+    assert_null(ptxgen_gguf_linear_direct_entry(NULL));
+}
+
+/* A type of blocks of 32 whose K is no multiple of 256 is decoded into the workspace. */
+static void k_is_a_multiple_of_256(void **state)
+{
+    ptxgen_gguf_linear_spec spec = {
+        .k = 288, .n = {64}, .w_type = {PTXGEN_GGUF_Q8_0}, .x_type = PTXGEN_F16};
+    (void)state;
+    assert_int_equal(plan_of(&spec, "sm_90a").direct_count, 0);
+    spec.k = 512;
+    assert_true(plan_of(&spec, "sm_90a").direct_count > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_weight_is_decoded_to_its_own_bits),
+        cmocka_unit_test(every_type_is_right_whatever_stands_around),
+        cmocka_unit_test(matrices_that_share_x_are_right),
+        cmocka_unit_test(views_that_are_strided_or_misaligned_are_right),
+        cmocka_unit_test(tiles_are_divided_in_a_workspace_that_holds_anything),
+        cmocka_unit_test(what_is_not_finite_stays_in_its_row),
+        cmocka_unit_test(plans_decode_in_registers_where_wgmma_can),
+        cmocka_unit_test(k_is_a_multiple_of_256),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
