@@ -19,14 +19,17 @@
  * output: y_0 = silu(gate)·up with PTXGEN_EPILOGUE_SWIGLU, gelu_tanh(gate)·up with
  * PTXGEN_EPILOGUE_GEGLU, also where their types differ.
  *
- * Weights are read as files have them: rows of whole blocks without gaps, at any address that is a
- * multiple of the type's own alignment, which is 16 for Q4_K and Q5_K, 8 for Q5_1 and IQ4_XS, 4 for
- * Q4_1, Q2_K and F32, 1 for MXFP4, and else 2. Any N; K is a multiple of each type's block, 32 or
- * 256, and of 8 for F32, F16 and BF16. No byte before or past a matrix is read.
+ * Weights are read as files have them: rows of whole blocks without gaps. Where all matrices are
+ * quantised and their rows multiples of 16 bytes, as a K that is a multiple of 2048 makes them,
+ * each matrix starts at a multiple of 16; otherwise at any multiple of its type's own alignment,
+ * which is 16 for Q4_K and Q5_K, 8 for Q5_1 and IQ4_XS, 4 for Q4_1, Q2_K and F32, 1 for MXFP4, and
+ * else 2. Any N; K is a multiple of each type's block, 32 or 256, and of 8 for F32, F16 and BF16.
+ * No byte before or past a matrix is read.
  *
  * A launch of up to 8 tokens enqueues two kernels for its quantised matrices: one makes h and
  * writes it to the workspace as fixed point, and the other multiplies, having begun to read weights
- * before the first has ended (sm_90 and later).
+ * before the first has ended (sm_90 and later). Where it is faster, a launch of one token is one
+ * kernel, each CTA of which makes h for itself; its workspace may be of no bytes.
  *
  * There h is rounded to fixed point with one power of two for each 256 values of a token: integers
  * of 16 bits where x is f16 or bf16, which lose at most 2⁻¹⁴·⁹ of the largest of the 256, and of 24
@@ -135,17 +138,21 @@ typedef struct ptxgen_gguf_linear_spec {
  * The shape of the kernels for up to `tile_m` tokens. K is divided into `parts`, each with CTAs of
  * its own. A part's CTAs of wn × wk warps walk through tiles of 16 features: wn tiles at a time,
  * each of which wk warps multiply that divide the part's K.
+ * From sm_90 on, where the rows of all matrices are multiples of 16 bytes and a gate's matrices are
+ * of one type, tensor copies bring the weights, to a ring of each warp's own.
  *
  * Where all matrices are floats, `stages` is 0, and a CTA's warps take 2 features each, of 8 tokens
  * 4. There is no use_tile: make_plan compares every shape that fits.
  */
 typedef struct ptxgen_gguf_linear_variant {
-    uint32_t tile_m;               /**< 1, 2, 4 or 8 */
-    uint32_t parts;                /**< parts of K; above 1, parts are added up in the workspace */
-    uint32_t part_ctas;            /**< CTAs of a part */
-    uint32_t wn, wk;               /**< warps along N and K */
-    uint32_t stages;               /**< slots of a warp's ring, of 256 of K each */
-    uint32_t shared_bytes;         /**< shared memory of one CTA */
+    uint32_t tile_m;       /**< 1, 2, 4 or 8 */
+    uint32_t parts;        /**< parts of K; above 1, parts are added up in the workspace */
+    uint32_t part_ctas;    /**< CTAs of a part */
+    uint32_t wn, wk;       /**< warps along N and K */
+    uint32_t stages;       /**< slots of the rings, of 256 of K for each warp */
+    uint32_t tensor;       /**< 1: tensor copies bring the weights, and a slot has 512 of K */
+    uint32_t makes_h;      /**< 1: every CTA makes h itself; 0: a kernel of its own does */
+    uint32_t shared_bytes; /**< shared memory of one CTA */
     uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_gguf_linear_variant;
 
@@ -270,8 +277,8 @@ PTXGEN_API bool ptxgen_gguf_linear_agrees(double output, double y, double bound)
  * Members that the spec does not use are ignored.
  *
  * Activations may start at any multiple of their element's size; rows that start at multiples of 16
- * bytes are read faster. Weights start at any multiple of their type's alignment, gammas and biases
- * at a multiple of 4, the workspace at a multiple of 16; what it holds before does not matter.
+ * bytes are read faster. Weights start at multiples as said above, gammas and biases at a
+ * multiple of 4, the workspace at a multiple of 16; what it holds before does not matter.
  *
  * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays").
  */
@@ -330,7 +337,7 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
                                                             uint64_t *bytes, ptxgen_error *err);
 
 /**
- * Enqueues the product on `stream`, which takes, for each 8 tokens, two kernels for quantised
+ * Enqueues the product on `stream`, which takes, for each 8 tokens, one kernel or two for quantised
  * matrices, one or two for floats, and one for a gate of two types or of floats; more than 32, of
  * floats 8, take one for h, and two to four for each slice of the weights, or one that decodes and
  * multiplies. A launch does not allocate or synchronise, and may be captured. Launches that may run

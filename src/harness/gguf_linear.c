@@ -164,11 +164,16 @@ static size_t row_bytes(const ptxgen_gguf_linear_spec *s, uint8_t type)
     return bytes;
 }
 
-/* By how many bytes a matrix may be off: what a type's blocks are aligned to. */
-static size_t weight_shift(uint8_t type)
+/*
+ * By how many bytes a matrix may be off: what a type's blocks are aligned to, or 16 where the rows
+ * of all matrices are multiples of that.
+ */
+static size_t weight_shift(const ptxgen_gguf_linear_spec *s, unsigned matrix)
 {
-    size_t bytes = ptxgen_gguf_type_find(type)->block_bytes;
-    return (bytes | 16) & -(bytes | 16);
+    size_t rows = 16, block = ptxgen_gguf_type_find(s->w_type[matrix])->block_bytes | 16;
+    for (unsigned i = 0; i < MATRICES && s->n[i]; i++)
+        rows |= row_bytes(s, s->w_type[i]);
+    return rows % 16 ? block & -block : 16;
 }
 
 static unsigned operands(const void *plan, uint64_t m, struct operand *to)
@@ -207,7 +212,7 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     for (unsigned i = 0; i < GGUF_LINEAR_OPERANDS; i++)
         to[i].shift = typed_bytes(to[i].type);
     for (unsigned i = 0; i < MATRICES; i++)
-        to[GGUF_LINEAR_AT_W + i].shift = s->n[i] ? weight_shift(s->w_type[i]) : 0;
+        to[GGUF_LINEAR_AT_W + i].shift = s->n[i] ? weight_shift(s, i) : 0;
     return GGUF_LINEAR_OPERANDS;
 }
 

@@ -61,8 +61,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     for (uint32_t i = 0; i < matrix_count(s); i++) {
         uint64_t n = s->n[i], w = n * row_bytes(s, s->w_type[i]);
         const struct launch_array own[] = {
-            LAUNCH_BYTES(w_names[i], true, LAUNCH_INPUT, a->w[i], a->w_bytes[i],
-                         gguf_linear_facts(s->w_type[i])->align, w),
+            LAUNCH_BYTES(w_names[i], true, LAUNCH_INPUT, a->w[i], a->w_bytes[i], w_align(s, i), w),
             LAUNCH_ROWS(y_names[i], i < output_count(s), LAUNCH_OUTPUT, a->y[i], a->y_bytes[i], y,
                         &a->y_stride[i], n, a->m),
             LAUNCH_BYTES(bias_names[i], s->bias, LAUNCH_INPUT, a->bias[i], a->bias_bytes[i], F32,
@@ -79,14 +78,25 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 static unsigned entry_of(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
                          enum gguf_linear_kind kind)
 {
-    return (unsigned)(v - p->variants) * entries_before(&p->spec, GGUF_LINEAR_KINDS) +
-           entries_before(&p->spec, kind);
+    unsigned index = 0;
+    for (const ptxgen_gguf_linear_variant *before = p->variants; before < v; before++)
+        index += entries_before(&p->spec, before, GGUF_LINEAR_KINDS);
+    return index + entries_before(&p->spec, v, kind);
+}
+
+/* The first entry behind those of variants. */
+static unsigned first_entry_behind(const ptxgen_gguf_linear_plan *p)
+{
+    unsigned index = 0;
+    for (uint32_t i = 0; i < p->variant_count; i++)
+        index += entries_before(&p->spec, &p->variants[i], GGUF_LINEAR_KINDS);
+    return index;
 }
 
 /* Entries behind those of variants: of the product, of h, and the decoders. */
 static unsigned inflated_entry(const ptxgen_gguf_linear_plan *p, const ptxgen_tile *v)
 {
-    return p->variant_count * entries_before(&p->spec, GGUF_LINEAR_KINDS) +
+    return first_entry_behind(p) +
            (unsigned)(v ? v - p->inflated.variants : p->inflated.variant_count);
 }
 
@@ -94,7 +104,7 @@ static unsigned inflated_entry(const ptxgen_gguf_linear_plan *p, const ptxgen_ti
 enum direct_kind { DIRECT_PREPARE, DIRECT_ALIGN, DIRECT_PRODUCT };
 static unsigned direct_entry(const ptxgen_gguf_linear_plan *p, enum direct_kind kind)
 {
-    return p->variant_count * entries_before(&p->spec, GGUF_LINEAR_KINDS) + kind;
+    return first_entry_behind(p) + kind;
 }
 
 static int entry(const void *plan, uint64_t m)
@@ -163,6 +173,25 @@ static struct output output_of(const ptxgen_gguf_linear_plan *p, const ptxgen_gg
     return (struct output){a->y[matrix], a->y_stride[matrix]};
 }
 
+/* Rows of 32-bit elements, in boxes of a tile's rows by two units (tensor_stream.c). */
+static void map_weights(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
+                        struct launch_list *to)
+{
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    for (uint32_t i = 0; i < MATRICES; i++) {
+        struct launch_map *map = &to->maps[to->map_count++];
+        *map = (struct launch_map){.holds = LAUNCH_MAP, .name = w_names[i], .rows = s->n[i]};
+        if (!s->n[i])
+            continue;
+        map->address = a->w[i];
+        map->columns = row_bytes(s, s->w_type[i]) / 4;
+        map->pitch = row_bytes(s, s->w_type[i]);
+        map->type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT32;
+        map->box_columns = pair_pitch(s->w_type[i]) / 4;
+        map->box_rows = is_interleaved(s) ? HALF_ROWS : TILE_ROWS;
+    }
+}
+
 static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
                      const ptxgen_gguf_linear_args *a, const struct gguf_linear_space *space,
                      struct launch_list *to)
@@ -176,6 +205,14 @@ static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
                                .values = {[PRODUCT_RECORDS] = a->workspace,
                                           [PRODUCT_COUNTERS] = a->workspace + space->counters,
                                           [PRODUCT_PARTIALS] = a->workspace + space->partials,
+                                          [PRODUCT_X] = a->x,
+                                          [PRODUCT_RESIDUAL] = a->residual,
+                                          [PRODUCT_RESIDUAL_OUT] = a->residual_out,
+                                          [PRODUCT_GAMMA] = a->gamma,
+                                          [PRODUCT_POST_GAMMA] = a->post_gamma,
+                                          [PRODUCT_X_STRIDE] = a->x_stride,
+                                          [PRODUCT_RESIDUAL_STRIDE] = a->residual_stride,
+                                          [PRODUCT_RESIDUAL_OUT_STRIDE] = a->residual_out_stride,
                                           [PRODUCT_M] = a->m}};
     for (uint32_t i = 0; i < MATRICES; i++) {
         const struct output y = output_of(p, a, space, i);
@@ -184,7 +221,9 @@ static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
         e->values[PRODUCT_Y + i] = y.address;
         e->values[PRODUCT_Y_STRIDE + i] = y.stride;
     }
-    e->shape.programmatic = gemm_overlaps(&p->target);
+    if (v->tensor)
+        map_weights(p, a, to);
+    e->shape.programmatic = (!v->makes_h || a->overlap_previous) && gemm_overlaps(&p->target);
 }
 
 /* Matrices in floats; begins early only where it is, or follows, the launch's first kernel. */
@@ -193,7 +232,7 @@ static void multiply_floats(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_
                             struct launch_list *to)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
-    const bool makes_rows = has_entry(s, KIND_ROWS), overlaps = gemm_overlaps(&p->target);
+    const bool makes_rows = has_float_rows(s), overlaps = gemm_overlaps(&p->target);
     const bool is_first = !has_quantised(s);
     if (makes_rows) {
         make_rows(p, a, entry_of(p, v, KIND_ROWS), a->workspace + space->rows, to);
@@ -480,7 +519,8 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
     to->workspace_bytes = space.bytes;
     to->parts = (uint32_t)((a->m + PASS_TOKENS - 1) / PASS_TOKENS);
     if (has_quantised(&p->spec)) {
-        prepare(p, v, &pass, &space, to);
+        if (!v->makes_h)
+            prepare(p, v, &pass, &space, to);
         multiply(p, v, &pass, &space, to);
     }
     if (float_count(&p->spec))
@@ -493,12 +533,13 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
 {
     const ptxgen_gguf_linear_plan *p = plan;
-    return family_check_maps(
-        driver, p->direct_count || family_takes_maps(&dense_planner, &p->inflated), err);
+    const bool needed = takes_tensor_copies(p) || p->direct_count ||
+                        family_takes_maps(&dense_planner, &p->inflated);
+    return family_check_maps(driver, needed, err);
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 6, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 7, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

@@ -80,6 +80,77 @@ static void matrices_have_types_of_their_own(void **state)
         }
 }
 
+/*
+ * Rows of multiples of 16 bytes, which tensor copies bring: pairs of units that begin at any
+ * multiple of 4 bytes, an odd unit behind them, features that are no whole tiles, and several types
+ * one after the other.
+ */
+static void tensor_copies_bring_every_type(void **state)
+{
+    static const uint32_t tokens[] = {1, 3, 8};
+    uint8_t type;
+    int number = 0;
+    (void)state;
+    for (size_t t = 0; (type = gguf_linear_type_at(t)); t++)
+        for (unsigned i = 0; i < 3; i++) {
+            if (!test_in_share(number++))
+                continue;
+            const bool is_odd = i == 1 && ptxgen_gguf_type_find(type)->block_bytes % 16 == 0;
+            const ptxgen_gguf_linear_spec spec = {.k = is_odd ? 2304 : 2048,
+                                                  .n = {21, 37, 5},
+                                                  .w_type = {type, PTXGEN_GGUF_Q4_K, type},
+                                                  .x_type = (uint8_t)((t + i) % 3),
+                                                  .y_type = PTXGEN_F32,
+                                                  .norm = (uint8_t)(t % 2)};
+            const ptxgen_target target = target_of("sm_90a");
+            ptxgen_gguf_linear_plan plan;
+            ptxgen_status status = ptxgen_gguf_linear_make_plan(&spec, &target, &plan, NULL);
+            assert_int_equal(status, PTXGEN_OK);
+            assert_int_equal(ptxgen_gguf_linear_choose(&plan, tokens[i])->tensor, 1);
+            run_spec("cpu:sm_90", &gguf_linear_harness, &spec, tokens[i]);
+        }
+}
+
+/* More tiles than a CTA takes at once, so that the rings turn over; one matrix, and a gate. */
+static void rings_turn_over(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = 1024,
+                                              .n = {8500, i ? 8500 : 0},
+                                              .max_m = 1,
+                                              .w_type = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q4_K},
+                                              .x_type = PTXGEN_F16,
+                                              .y_type = PTXGEN_F16,
+                                              .epilogue = i ? PTXGEN_EPILOGUE_SWIGLU
+                                                            : PTXGEN_EPILOGUE_NONE};
+        run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 1);
+    }
+}
+
+/* The token's h by each CTA, or by a kernel of its own where a warp would have many units. */
+static void one_token_is_one_launch_where_k_is_small(void **state)
+{
+    const ptxgen_target target = target_of("sm_90a");
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = i ? 14336 : 4096,
+                                              .n = {64},
+                                              .epsilon = 1e-6f,
+                                              .max_m = 1,
+                                              .w_type = {PTXGEN_GGUF_Q6_K},
+                                              .x_type = PTXGEN_BF16,
+                                              .y_type = PTXGEN_BF16,
+                                              .norm = PTXGEN_GGUF_LINEAR_RMSNORM,
+                                              .residual = PTXGEN_GGUF_LINEAR_AFTER,
+                                              .residual_out = 1};
+        ptxgen_gguf_linear_plan plan;
+        assert_int_equal(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+        assert_int_equal(plan.variants[0].makes_h, i == 0);
+        run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 1);
+    }
+}
+
 /* Parts of K: records of eight tokens that one CTA cannot hold. */
 static void parts_of_k_are_added_up(void **state)
 {
@@ -103,6 +174,9 @@ int main(void)
         cmocka_unit_test(every_type_is_right_at_every_size),
         cmocka_unit_test(weights_may_start_at_their_own_alignment),
         cmocka_unit_test(matrices_have_types_of_their_own),
+        cmocka_unit_test(tensor_copies_bring_every_type),
+        cmocka_unit_test(rings_turn_over),
+        cmocka_unit_test(one_token_is_one_launch_where_k_is_small),
         cmocka_unit_test(parts_of_k_are_added_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries: h for all tokens of a launch (prepare.c), then the product.
+ * The entries: h for all tokens of a launch (prepare.c), then the product. For one token the
+ * product may make h itself.
  *
  *     kernel before ─▶ prepare: g, h, fixed point ─▶ records in the workspace
  *                                                        │ whole, once, for the CTA's part of K
  *     w, rows as files have them                         ▼
- *       cp.async ─▶ a ring for each warp ─▶ codes ─▶ mma.sync × planes ─▶ scale, f32 (product.c)
+ *       copies ─▶ rings of shared memory ─▶ codes ─▶ mma.sync × planes ─▶ scale, f32 (product.c)
  *                                                            ─▶ end of the tile (finish.c) ─▶ y
  *
- * A CTA has wn × wk warps. The wk warps along K take a tile of 16 rows, and of it neighbouring
- * units of K in each step, which they copy together; they synchronise among themselves, and not
- * with the rest of the CTA. A step is: wait for the oldest copies, meet, issue those of units
- * stages − 1 steps further on, multiply. From sm_90 on the rings are filled while the kernels ahead
- * still run.
+ * A CTA has wn × wk warps. The wk warps along K take a tile of 16 rows; they synchronise among
+ * themselves, and not with the rest of the CTA. From sm_90 on the rings are filled while the
+ * kernels ahead still run. Weights come in one of two ways:
+ *   - by tensor copies, two units of K at a time, to a ring for each warp, which meets the others
+ * at the ends of tiles only (tensor_stream.c);
+ *   - by cp.async, neighbouring units of K for the warps along K, which copy them together and meet
+ *     in each step: wait for the oldest copies, meet, issue those of units stages − 1 steps further
+ *     on, multiply (stream.c).
  *
  * Matrices are grouped by type into phases. The code of a phase stands once for each type; a warp
  * goes through the tiles of one phase, then of the next.
@@ -32,11 +36,17 @@ static void load_params(struct gguf_linear_kernel *q)
                                        "y0", "y1", "y2", "records", "counters", "partials"};
     static const char *const narrow[] = {"y_stride0", "y_stride1", "y_stride2"};
     ptx_kernel *k = q->k;
-    for (int i = 0; i < PRODUCT_Y_STRIDE; i++)
+    for (int i = 0; i < PRODUCT_X; i++)
         q->params[i] = ptx_param_u64(k, wide[i]);
+    gguf_linear_h_params(k, q->spec, q->v->makes_h, &q->in);
     for (int i = 0; i < MATRICES; i++)
         q->y_stride[i] = ptx_param_u32(k, narrow[i]);
-    q->m = ptx_param_u32(k, "m");
+    gguf_linear_h_strides(k, q->spec, q->v->makes_h, &q->in);
+    for (uint32_t i = 0; q->v->tensor && i < MATRICES; i++) {
+        static const char *const maps[] = {"map0", "map1", "map2"};
+        ptx_param map = ptx_param_declare(k, maps[i], 128, 64);
+        q->maps[i] = q->spec->n[i] ? ptx_param_address(k, map) : U64(0);
+    }
 }
 
 static ptx_u32 shared_buffer(ptx_kernel *k, const char *name, uint32_t bytes, uint32_t align)
@@ -51,6 +61,24 @@ static ptx_u32 share(ptx_kernel *k, ptx_u32 number, ptx_u32 all, uint32_t count)
                       : gemm_divide(k, ptx_mul_lo_u32(k, number, all), count);
 }
 
+/* The units of the CTA's part; with tensor copies a part has whole pairs. */
+static void find_part(struct gguf_linear_kernel *q)
+{
+    ptx_kernel *k = q->k;
+    const uint32_t parts = q->v->parts;
+    ptx_u32 next = ptx_add_u32(k, q->part, U32(1));
+    ptx_u32 all = ptx_mov_u32(k, U32(q->v->tensor ? pairs(q->spec) : units(q->spec)));
+    ptx_u32 first = share(k, q->part, all, parts), end = share(k, next, all, parts);
+    if (q->v->tensor) {
+        q->part_pair = first;
+        q->part_end_pair = end;
+        first = ptx_shl_b32(k, first, U32(1));
+        end = ptx_min_u32(k, ptx_shl_b32(k, end, U32(1)), U32(units(q->spec)));
+    }
+    q->part_first = first;
+    q->part_count = ptx_sub_u32(k, end, first);
+}
+
 static void find_threads(struct gguf_linear_kernel *q)
 {
     ptx_kernel *k = q->k;
@@ -62,47 +90,48 @@ static void find_threads(struct gguf_linear_kernel *q)
     q->part = gemm_divide(k, q->at.cta, v->part_ctas);
     q->place = gemm_remainder(k, q->at.cta, v->part_ctas);
 
-    ptx_u32 all = ptx_mov_u32(k, U32(units(q->spec)));
-    ptx_u32 part_first = share(k, q->part, all, v->parts);
-    ptx_u32 part_end = share(k, ptx_add_u32(k, q->part, U32(1)), all, v->parts);
-    ptx_u32 in_part = ptx_sub_u32(k, part_end, part_first);
-    q->part_first = part_first;
-    q->part_count = in_part;
+    find_part(q);
     q->thread = ptx_mad_lo_u32(k, q->wk, U32(32), q->at.lane);
 
-    uint32_t ring = v->stages * slot_bytes(q->spec, v->wk),
-             record = record_bytes(q->plan, v->tile_m);
-    ptx_u32 rings = shared_buffer(k, "rings of weights", v->wn * ring, 128);
-    q->ring = ptx_mad_lo_u32(k, q->wn, U32(ring), rings);
-    ptx_u32 records = shared_buffer(k, "records of h", part_units(q->spec, v->parts) * record, 16);
+    uint32_t record = record_bytes(q->plan, v->tile_m);
+    uint32_t rings = v->tensor ? warps : v->wn;
+    uint32_t ring =
+        v->stages * (v->tensor ? tensor_slot_bytes(q->spec) : slot_bytes(q->spec, v->wk));
+    ptx_u32 first = shared_buffer(k, "rings of weights", rings * ring, 128);
+    q->ring = ptx_mad_lo_u32(k, v->tensor ? q->at.warp : q->wn, U32(ring), first);
+    q->records = shared_buffer(k, "records of h", part_units(q->spec, v) * record, 16);
     uint32_t partial = columns(q->plan, v->tile_m) * TILE_ROWS * 4;
-    ptx_u32 partials = shared_buffer(k, "partial sums", warps * partial, 16);
+    uint32_t buffers = v->tensor ? 2 : 1;
+    ptx_u32 partials = shared_buffer(k, "partial sums", buffers * warps * partial, 16);
     q->partials = ptx_mad_lo_u32(k, q->wn, U32(v->wk * partial), partials);
+    if (v->tensor) {
+        q->partials = ptx_mov_u32(k, q->partials);
+        q->both_partials = ptx_mad_lo_u32(k, q->partials, U32(2), U32(warps * partial));
+        ptx_u32 barriers = shared_buffer(k, "barriers of the rings", warps * v->stages * 8, 8);
+        q->ring_barriers = ptx_mad_lo_u32(k, q->at.warp, U32(v->stages * 8), barriers);
+    }
     if (v->parts > 1)
         q->arrivals = shared_buffer(k, "arrivals", v->wn * 4, 4);
-    q->records = records;
 }
 
 /* All threads copy the part's records, and the CTA waits for them. */
-static void load_records(struct gguf_linear_kernel *q)
+static void load_records(struct gguf_linear_kernel *q, void (*behind_loads)(void *), void *what)
 {
     ptx_kernel *k = q->k;
     const uint32_t record = record_bytes(q->plan, q->v->tile_m);
     const uint32_t threads = 32 * q->v->wn * q->v->wk;
     ptx_section(k, "records of h into shared memory");
-    ptx_u32 all = ptx_mov_u32(k, U32(units(q->spec)));
-    ptx_u32 first = share(k, q->part, all, q->v->parts);
-    ptx_u32 end = share(k, ptx_add_u32(k, q->part, U32(1)), all, q->v->parts);
-    ptx_u32 chunks = ptx_mul_lo_u32(k, ptx_sub_u32(k, end, first), U32(record / 16));
-    ptx_u64 base = ptx_mad_wide_u32(k, first, U32(record), q->params[PRODUCT_RECORDS]);
+    ptx_u32 chunks = ptx_mul_lo_u32(k, q->part_count, U32(record / 16));
+    ptx_u64 base = ptx_mad_wide_u32(k, q->part_first, U32(record), q->params[PRODUCT_RECORDS]);
     ptx_u32 chunk = ptx_mov_u32(k, q->at.thread);
     ptx_for(k, chunk, chunks, U32(threads)) {
         ptx_u32 to = ptx_mad_lo_u32(k, chunk, U32(16), q->records);
         ptx_cp_async_cg(k, to, 0, ptx_mad_wide_u32(k, chunk, U32(16), base), 0, 16);
     }
+    if (behind_loads)
+        behind_loads(what);
     ptx_cp_async_wait_all(k);
     ptx_bar_sync(k, 0);
-    q->records = ptx_mad_lo_u32(k, q->wk, U32(record), q->records);
 }
 
 /* ---- a phase ---- */
@@ -173,6 +202,65 @@ static void take_tiles(struct gguf_linear_kernel *q, const struct phase *p, stru
     }
 }
 
+/* ---- a phase, with tensor copies ---- */
+
+static void multiply_pair(struct gguf_linear_kernel *q, const struct phase *p, struct slot slot,
+                          ptx_u32 pair, struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    const uint32_t bytes = record_bytes(q->plan, q->v->tile_m);
+    const uint32_t whole = pair_bytes(p->type->type);
+    ptx_u32 at = gguf_linear_slot_address(q, slot);
+    if (whole % 16) {
+        ptx_u32 shift = ptx_and_b32(k, ptx_mul_lo_u32(k, pair, U32(whole)), U32(15));
+        at = ptx_add_u32(k, at, shift);
+    }
+    ptx_u32 unit = ptx_shl_b32(k, pair, U32(1)), next = ptx_add_u32(k, unit, U32(1));
+    ptx_u32 in_part = ptx_sub_u32(k, unit, q->part_first);
+    ptx_u32 record = ptx_mad_lo_u32(k, in_part, U32(bytes), q->records);
+    ptx_u32 second = ptx_add_u32(k, record, U32(bytes));
+    gguf_linear_multiply_of_pair(q, p, at, 0, record, unit, sums);
+    if (units(q->spec) % 2 == 0) {
+        gguf_linear_multiply_of_pair(q, p, at, 1, second, next, sums);
+        return;
+    }
+    ptx_if(k, ptx_setp_lt_u32(k, next, U32(units(q->spec))))
+        gguf_linear_multiply_of_pair(q, p, at, 1, second, next, sums);
+}
+
+static void take_tensor_tiles(struct gguf_linear_kernel *q, const struct phase *p,
+                              struct tensor_stream *s, struct slot *slot)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "a tile: wait for a pair of units, multiply, issue the copies of another");
+    ptx_u32 tile = ptx_mov_u32(k, gguf_linear_first_tile(q, p)), pair = ptx_mov_u32(k, U32(0));
+    struct sums sums;
+    for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
+        for (int i = 0; i < 4; i++)
+            sums.acc[n][i] = ptx_mov_f32(k, F32(0));
+    ptx_for(k, tile, U32(phase_tiles(q->spec, p)), U32(tile_step(q))) {
+        ptx_nounroll(k);
+        for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
+            for (int i = 0; i < 4; i++)
+                ptx_mov_f32_to(k, sums.acc[n][i], F32(0));
+        ptx_add_u32_to(k, pair, q->part_pair, q->wk);
+        ptx_loop(k, steps) {
+            ptx_nounroll(k);
+            gguf_linear_wait(q, *slot);
+            multiply_pair(q, p, *slot, pair, &sums);
+            gguf_linear_advance_slot(q, slot);
+            ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
+            gguf_linear_issue_pair(q, s);
+            ptx_add_u32_to(k, pair, pair, U32(q->v->wk));
+            ptx_loop_break_if(&steps, ptx_setp_ge_u32(k, pair, q->part_end_pair), false);
+        }
+        gguf_linear_finish(q, p, tile, &sums);
+        ptx_sub_u32_to(k, q->partials, q->both_partials, q->partials);
+    }
+}
+
+/* ---- entries ---- */
+
 /* Groups the quantised matrices by type, in the order of their first. */
 static uint32_t make_phases(const ptxgen_gguf_linear_spec *s, struct phase phases[MATRICES])
 {
@@ -194,36 +282,98 @@ static uint32_t make_phases(const ptxgen_gguf_linear_spec *s, struct phase phase
     return count;
 }
 
-/* ---- entries ---- */
+/* The first copies, then what waits for the kernels ahead: h. */
+static void begin_h(struct gguf_linear_kernel *q)
+{
+    if (gemm_overlaps(&q->plan->target)) {
+        ptx_griddepcontrol_launch_dependents(q->k);
+        ptx_griddepcontrol_wait(q->k);
+    }
+    gguf_linear_find_columns(q);
+}
+/*
+ * What h is made of, or records of it, would wait behind all copies that are under way. So only
+ * some slots are filled before that is asked for, and the others behind it: fewer where the rings
+ * hold all that the CTA multiplies, since memory has nothing else to bring then.
+ */
+enum { EARLY_BYTES = 72 * 1024, EARLY_BYTES_OF_FEW = 40 * 1024 };
+struct late_copies {
+    struct gguf_linear_kernel *q;
+    struct tensor_stream *s;
+    ptx_u32 count;
+};
+static void issue_late_copies(void *what)
+{
+    const struct late_copies *c = what;
+    gguf_linear_fill_slots(c->q, c->s, c->count);
+}
+
+/* The warp's slots that are filled early. */
+static ptx_u32 early_slots(struct gguf_linear_kernel *q)
+{
+    const uint32_t warps = q->v->wn * q->v->wk, all = warps * q->v->stages;
+    const uint32_t tiles = (all_tiles(q->spec) + q->v->part_ctas - 1) / q->v->part_ctas;
+    const bool are_few = tiles * part_units(q->spec, q->v) <= 2 * all;
+    uint32_t slots = (are_few ? EARLY_BYTES_OF_FEW : EARLY_BYTES) / tensor_slot_bytes(q->spec);
+    slots = slots < all ? slots : all;
+    ptx_pred has_more = ptx_setp_lt_u32(q->k, q->at.warp, U32(slots % warps));
+    return ptx_selp_u32(q->k, U32(slots / warps + 1), U32(slots / warps), has_more);
+}
+
+static void multiply_by_tensor_copies(struct gguf_linear_kernel *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "first copies of weights");
+    struct tensor_stream s = gguf_linear_start_tensor_stream(q);
+    ptx_u32 early = early_slots(q);
+    gguf_linear_fill_slots(q, &s, early);
+    begin_h(q);
+    struct late_copies late = {q, &s, ptx_sub_u32(k, U32(q->v->stages), early)};
+    if (q->v->makes_h)
+        gguf_linear_make_records(q, issue_late_copies, &late);
+    else
+        load_records(q, issue_late_copies, &late);
+    struct slot slot = gguf_linear_first_slot(q);
+    for (uint32_t i = 0; i < q->phase_count; i++)
+        take_tensor_tiles(q, &q->phases[i], &s, &slot);
+}
+
+static void multiply_by_cp_async(struct gguf_linear_kernel *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "first copies of weights");
+    struct stream s = gguf_linear_start_stream(q, &q->phases[0]);
+    begin_h(q);
+    if (q->v->makes_h)
+        gguf_linear_make_records(q, NULL, NULL);
+    else
+        load_records(q, NULL, NULL);
+    q->records = ptx_mad_lo_u32(k, q->wk, U32(record_bytes(q->plan, q->v->tile_m)), q->records);
+    for (uint32_t i = 0; i < q->phase_count; i++) {
+        if (i) {
+            ptx_cp_async_wait_all(k);
+            gguf_linear_synchronise(q); /* the slots have been read */
+            s = gguf_linear_start_stream(q, &q->phases[i]);
+        }
+        take_tiles(q, &q->phases[i], &s);
+    }
+    ptx_cp_async_wait_all(k);
+}
 
 static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
                          ptx_module *module)
 {
     struct gguf_linear_kernel q = {.plan = plan, .spec = &plan->spec, .v = v};
-    struct phase phases[MATRICES];
-    uint32_t count = make_phases(&plan->spec, phases);
+    q.phase_count = make_phases(&plan->spec, q.phases);
     ptx_kernel *k = q.k = ptx_kernel_begin(module, ptxgen_gguf_linear_entry(v));
     ptx_kernel_reqntid(k, 32 * v->wk * v->wn, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     load_params(&q);
     find_threads(&q);
-    ptx_section(k, "first copies of weights");
-    struct stream s = gguf_linear_start_stream(&q, &phases[0]);
-    if (gemm_overlaps(&plan->target)) {
-        ptx_griddepcontrol_launch_dependents(k);
-        ptx_griddepcontrol_wait(k);
-    }
-    gguf_linear_find_columns(&q);
-    load_records(&q);
-    for (uint32_t i = 0; i < count; i++) {
-        if (i) {
-            ptx_cp_async_wait_all(k);
-            gguf_linear_synchronise(&q); /* the slots have been read */
-            s = gguf_linear_start_stream(&q, &phases[i]);
-        }
-        take_tiles(&q, &phases[i], &s);
-    }
-    ptx_cp_async_wait_all(k);
+    if (v->tensor)
+        multiply_by_tensor_copies(&q);
+    else
+        multiply_by_cp_async(&q);
     ptx_kernel_end(k);
 }
 
@@ -240,7 +390,8 @@ ptxgen_status ptxgen_gguf_linear_emit(const ptxgen_gguf_linear_plan *plan, uint3
             continue;
         const ptxgen_gguf_linear_variant *v = &plan->variants[i];
         if (has_quantised(&plan->spec)) {
-            gguf_linear_emit_prepare(plan, v, module);
+            if (!v->makes_h)
+                gguf_linear_emit_prepare(plan, v, module);
             emit_product(plan, v, module);
         }
         if (float_count(&plan->spec))

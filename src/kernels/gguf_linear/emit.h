@@ -18,6 +18,7 @@ struct unit {
     ptx_kernel *k;
     uint32_t align; /* of which `row` are multiples */
     ptx_u32 row[2], lane_row[2];
+    int first;           /* where the unit begins behind them */
     ptx_u32 quad4;       /* 4 · quad lane */
     ptx_u32 pair_bytes;  /* selector of bytes 2q, 2q, 2q + 1, 2q + 1 */
     ptx_pred odd, upper; /* quad lanes 1 and 3, 2 and 3 */
@@ -56,6 +57,19 @@ const struct gguf_linear_type *gguf_linear_type(uint32_t type);
 
 /* ---- the product ---- */
 
+/* What h is made of. */
+struct h_inputs {
+    ptx_u64 x, residual, residual_out, gamma, post_gamma;
+    ptx_u32 x_stride, residual_stride, residual_out_stride, m;
+};
+
+/* The matrices of one type, whose tiles are numbered through. */
+struct phase {
+    const struct gguf_linear_type *type;
+    uint32_t matrices[MATRICES], count;
+    uint32_t before; /* tiles of the phases before this one */
+};
+
 struct gguf_linear_kernel {
     ptx_kernel *k;
     const ptxgen_gguf_linear_plan *plan;
@@ -71,16 +85,17 @@ struct gguf_linear_kernel {
     ptx_u32 b[MAX_N_TILES], columns[MAX_N_TILES]; /* offsets in a record: fragments, powers */
     ptx_u32 s16[MAX_N_TILES], quad4, pair_bytes;
     ptx_pred odd, upper;
-    ptx_u64 params[PRODUCT_Y_STRIDE];
-    ptx_u32 y_stride[MATRICES], m;
+    ptx_u64 params[PRODUCT_X];
+    ptx_u32 y_stride[MATRICES];
+    struct h_inputs in;
+    struct phase phases[MATRICES];
+    uint32_t phase_count;
+    /* Tensor copies: the maps' generic addresses, the warp's mbarriers, and the part's pairs. */
+    ptx_u64 maps[MATRICES];
+    ptx_u32 ring_barriers, part_pair, part_end_pair;
+    ptx_u32 both_partials; /* the sum of the two addresses that `partials` alternates between */
 };
 
-/* The matrices of one type, whose tiles are numbered through. */
-struct phase {
-    const struct gguf_linear_type *type;
-    uint32_t matrices[MATRICES], count;
-    uint32_t before; /* tiles of the phases before this one */
-};
 static inline uint32_t phase_tiles(const ptxgen_gguf_linear_spec *s, const struct phase *p)
 {
     uint32_t tiles = 0;
@@ -126,11 +141,41 @@ void gguf_linear_find_rows(struct gguf_linear_kernel *q, const struct phase *p,
 /* The first tile of the warp in a phase. */
 ptx_u32 gguf_linear_first_tile(struct gguf_linear_kernel *q, const struct phase *p);
 
+/* ---- tensor_stream.c ---- */
+
+/* A slot of a warp's ring, and the parity of the phase of its mbarrier. */
+struct slot {
+    ptx_u32 index, parity;
+};
+struct slot gguf_linear_first_slot(struct gguf_linear_kernel *q);
+void gguf_linear_advance_slot(struct gguf_linear_kernel *q, struct slot *slot);
+ptx_u32 gguf_linear_slot_address(struct gguf_linear_kernel *q, struct slot slot);
+/* Waits for the slot's copies. */
+void gguf_linear_wait(struct gguf_linear_kernel *q, struct slot slot);
+
+/* What a warp's next copies bring, and into which slot. */
+struct tensor_stream {
+    ptx_u32 tile, pair;             /* the tile among those of all phases */
+    ptx_u32 row;                    /* the tile's first in its matrix */
+    ptx_u64 map;                    /* the matrix's */
+    ptx_u32 pair_words, slot_bytes; /* of the matrix's type */
+    struct slot fill;
+};
+struct tensor_stream gguf_linear_start_tensor_stream(struct gguf_linear_kernel *q);
+/* Issues the copies of the next `count` slots. */
+void gguf_linear_fill_slots(struct gguf_linear_kernel *q, struct tensor_stream *s, ptx_u32 count);
+/* Issues the copies of a pair, unless it is past the last tile, and moves on. */
+void gguf_linear_issue_pair(struct gguf_linear_kernel *q, struct tensor_stream *s);
+
 /* ---- product.c ---- */
 
 struct sums {
     ptx_f32 acc[MAX_N_TILES][4]; /* as mma.m16n8 has them, by n-tile */
 };
+/* Adds unit `in_pair` of a pair at `slot`, which tensor copies brought. */
+void gguf_linear_multiply_of_pair(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 slot,
+                                  uint32_t in_pair, ptx_u32 record, ptx_u32 unit_index,
+                                  struct sums *sums);
 /* Adds a unit at `slot`, whose rows begin `shift` bytes into theirs, times the record to the sums.
  */
 void gguf_linear_multiply(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 slot,
@@ -152,6 +197,18 @@ void gguf_linear_emit_join(const ptxgen_gguf_linear_plan *plan, const ptxgen_ggu
                            ptx_module *module);
 
 /* ---- prepare.c ---- */
+
+/* Reads the parameters of 64 bits, and those of 32 bits and m; not those that are not used. */
+void gguf_linear_h_params(ptx_kernel *k, const ptxgen_gguf_linear_spec *s, bool used,
+                          struct h_inputs *in);
+void gguf_linear_h_strides(ptx_kernel *k, const ptxgen_gguf_linear_spec *s, bool used,
+                           struct h_inputs *in);
+/*
+ * The CTA makes all records in shared memory, and synchronises. `behind_loads` is called when what
+ * h is made of is on its way.
+ */
+void gguf_linear_make_records(struct gguf_linear_kernel *q, void (*behind_loads)(void *),
+                              void *what);
 
 void gguf_linear_emit_prepare(const ptxgen_gguf_linear_plan *plan,
                               const ptxgen_gguf_linear_variant *v, ptx_module *module);

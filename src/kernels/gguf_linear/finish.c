@@ -163,7 +163,7 @@ static void store_output(struct gguf_linear_kernel *q, const struct place *at,
     uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)type);
     ptx_u32 feature = ptx_add_u32(k, at->feature, o->row);
     ptx_pred exists = ptx_setp_lt_u32(k, feature, at->n);
-    ptx_if(k, ptx_setp_bool_lt_u32(k, o->token, q->m, exists)) {
+    ptx_if(k, ptx_setp_bool_lt_u32(k, o->token, q->in.m, exists)) {
         ptx_f32 value = add_bias(q, at->bias, feature, sum);
         if (is_interleaved(q->spec)) {
             up = add_bias(q, q->params[PRODUCT_BIAS + 1], feature, up);

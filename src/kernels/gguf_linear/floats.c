@@ -48,14 +48,10 @@ struct float_matrix {
     ptx_f32 sum[MOST_SUMS]; /* token · rows + row */
 };
 
-static bool makes_rows(const ptxgen_gguf_linear_spec *s)
-{
-    return has_entry(s, KIND_ROWS);
-}
 /* The type of the rows of h. */
 static ptxgen_element h_type(const ptxgen_gguf_linear_spec *s)
 {
-    return makes_rows(s) ? PTXGEN_F32 : (ptxgen_element)s->x_type;
+    return has_float_rows(s) ? PTXGEN_F32 : (ptxgen_element)s->x_type;
 }
 
 /* ---- loading ---- */
@@ -127,7 +123,7 @@ static void multiply(struct float_kernel *q, struct float_matrix *x)
         ptx_u32 words[MOST_CHUNKS][LANE_VALUES];
         for (uint32_t c = 0; c < x->chunks; c++)
             gemm_new_registers(k, words[c], LANE_VALUES);
-        load_row(q, x, x->h[t], x->h_vectors, makes_rows(q->spec), h_type(q->spec), words);
+        load_row(q, x, x->h[t], x->h_vectors, has_float_rows(q->spec), h_type(q->spec), words);
         for (uint32_t c = 0; c < x->chunks; c++) {
             ptx_f32 h[LANE_VALUES];
             gguf_linear_widen(k, h_type(q->spec), words[c], h);
@@ -353,7 +349,7 @@ void gguf_linear_emit_floats(const ptxgen_gguf_linear_plan *plan,
 {
     static const char *const names[] = {"gguf_linear_rows_m1", "gguf_linear_rows_m2",
                                         "gguf_linear_rows_m4", "gguf_linear_rows_m8"};
-    if (makes_rows(&plan->spec))
+    if (has_float_rows(&plan->spec))
         gguf_linear_emit_rows(plan, PTXGEN_F32, names[__builtin_ctz(v->tile_m)], module);
     emit_product(plan, v->tile_m, module);
 }

@@ -123,6 +123,36 @@ static inline uint32_t slot_bytes(const ptxgen_gguf_linear_spec *s, uint32_t wk)
     return most;
 }
 
+/* ---- pairs of units, which tensor copies bring ---- */
+
+static inline uint32_t pairs(const ptxgen_gguf_linear_spec *s)
+{
+    return (units(s) + 1) / 2;
+}
+static inline uint32_t pair_bytes(uint32_t type)
+{
+    return 2 * unit_bytes(type);
+}
+/*
+ * Bytes from row to row of a slot, which are what a copy takes. A copy begins at the multiple of 16
+ * at or below a pair, which is the same for all rows.
+ */
+static inline uint32_t pair_pitch(uint32_t type)
+{
+    uint32_t align = pair_bytes(type) & -pair_bytes(type), most_shift = align < 16 ? 16 - align : 0;
+    uint32_t chunks = (pair_bytes(type) + most_shift + 15) / 16;
+    return chunks * 16;
+}
+static inline uint32_t tensor_slot_bytes(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < matrix_count(s); i++) {
+        uint32_t bytes = is_float(s, i) ? 0 : TILE_ROWS * pair_pitch(s->w_type[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return (most + 127) / 128 * 128;
+}
+
 /* ---- gates ---- */
 
 static inline bool is_gated(const ptxgen_gguf_linear_spec *s)
@@ -139,6 +169,26 @@ static inline bool is_interleaved(const ptxgen_gguf_linear_spec *s)
 static inline bool is_joined(const ptxgen_gguf_linear_spec *s)
 {
     return is_gated(s) && !is_interleaved(s);
+}
+/*
+ * Whether all matrices are quantised, in rows of multiples of 16 bytes; their addresses are such
+ * multiples, too, then.
+ */
+static inline bool has_aligned_rows(const ptxgen_gguf_linear_spec *s)
+{
+    bool are_aligned = !float_count(s);
+    for (uint32_t i = 0; i < matrix_count(s); i++)
+        are_aligned = are_aligned && row_bytes(s, s->w_type[i]) % 16 == 0;
+    return are_aligned;
+}
+static inline uint32_t w_align(const ptxgen_gguf_linear_spec *s, uint32_t matrix)
+{
+    return has_aligned_rows(s) ? 16 : gguf_linear_facts(s->w_type[matrix])->align;
+}
+/* Whether tensor copies bring the weights, whose maps only a launch's last kernel can have. */
+static inline bool takes_tensor_copies(const ptxgen_gguf_linear_plan *p)
+{
+    return p->target.ptx.sm >= 90 && has_aligned_rows(&p->spec) && !is_joined(&p->spec);
 }
 static inline uint32_t output_count(const ptxgen_gguf_linear_spec *s)
 {
@@ -210,10 +260,14 @@ static inline uint32_t record_bytes(const ptxgen_gguf_linear_plan *p, uint32_t t
 {
     return (record_powers(p, tile_m) + columns(p, tile_m) * 4 + 15) / 16 * 16;
 }
-/* The most units of a part of K. */
-static inline uint32_t part_units(const ptxgen_gguf_linear_spec *s, uint32_t parts)
+/* The most units of a part of K, which has whole pairs with tensor copies. */
+static inline uint32_t part_units(const ptxgen_gguf_linear_spec *s,
+                                  const ptxgen_gguf_linear_variant *v)
 {
-    return (units(s) + parts - 1) / parts;
+    if (!v->tensor)
+        return (units(s) + v->parts - 1) / v->parts;
+    uint32_t most = 2 * ((pairs(s) + v->parts - 1) / v->parts);
+    return most < units(s) ? most : units(s);
 }
 
 /* ---- the workspace ---- */
@@ -233,29 +287,36 @@ struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
 
 /* Of a variant, in order of emission. */
 enum gguf_linear_kind {
-    KIND_PREPARE, /* these two where there are quantised matrices */
-    KIND_PRODUCT,
-    KIND_ROWS,  /* where there are matrices of floats, and h is not x */
-    KIND_FLOAT, /* where there are matrices of floats */
-    KIND_JOIN,  /* where a gate is joined */
+    KIND_PREPARE, /* where there are quantised matrices, and the product does not make h */
+    KIND_PRODUCT, /* where there are quantised matrices */
+    KIND_ROWS,    /* where there are matrices of floats, and h is not x */
+    KIND_FLOAT,   /* where there are matrices of floats */
+    KIND_JOIN,    /* where a gate is joined */
     GGUF_LINEAR_KINDS
 };
-static inline bool has_entry(const ptxgen_gguf_linear_spec *s, enum gguf_linear_kind kind)
+/* Whether matrices of floats are multiplied by rows of h that are not x. */
+static inline bool has_float_rows(const ptxgen_gguf_linear_spec *s)
+{
+    return float_count(s) && (s->norm || s->residual);
+}
+static inline bool has_entry(const ptxgen_gguf_linear_spec *s, const ptxgen_gguf_linear_variant *v,
+                             enum gguf_linear_kind kind)
 {
     const bool has_floats = float_count(s) > 0;
-    const bool has[GGUF_LINEAR_KINDS] = {[KIND_PREPARE] = has_quantised(s),
+    const bool has[GGUF_LINEAR_KINDS] = {[KIND_PREPARE] = has_quantised(s) && !v->makes_h,
                                          [KIND_PRODUCT] = has_quantised(s),
-                                         [KIND_ROWS] = has_floats && (s->norm || s->residual),
+                                         [KIND_ROWS] = has_float_rows(s),
                                          [KIND_FLOAT] = has_floats,
                                          [KIND_JOIN] = is_joined(s)};
     return has[kind];
 }
 /* Entries of a variant before that of a kind; of GGUF_LINEAR_KINDS, all. */
-static inline uint32_t entries_before(const ptxgen_gguf_linear_spec *s, unsigned kind)
+static inline uint32_t entries_before(const ptxgen_gguf_linear_spec *s,
+                                      const ptxgen_gguf_linear_variant *v, unsigned kind)
 {
     uint32_t count = 0;
     for (unsigned i = 0; i < kind; i++)
-        count += has_entry(s, (enum gguf_linear_kind)i);
+        count += has_entry(s, v, (enum gguf_linear_kind)i);
     return count;
 }
 
@@ -273,15 +334,24 @@ enum gguf_linear_prepare_param {
     PREPARE_M,
     PREPARE_PARAMS
 };
+/* Those from PRODUCT_X on, and the strides of these, only where the product makes h itself. */
 enum gguf_linear_product_param {
     PRODUCT_W,
     PRODUCT_BIAS = PRODUCT_W + MATRICES,
     PRODUCT_Y = PRODUCT_BIAS + MATRICES,
     PRODUCT_RECORDS = PRODUCT_Y + MATRICES,
     PRODUCT_COUNTERS,
-    PRODUCT_PARTIALS, /* the last one of 64 bits */
+    PRODUCT_PARTIALS,
+    PRODUCT_X,
+    PRODUCT_RESIDUAL,
+    PRODUCT_RESIDUAL_OUT,
+    PRODUCT_GAMMA,
+    PRODUCT_POST_GAMMA, /* the last one of 64 bits */
     PRODUCT_Y_STRIDE,
-    PRODUCT_M = PRODUCT_Y_STRIDE + MATRICES,
+    PRODUCT_X_STRIDE = PRODUCT_Y_STRIDE + MATRICES,
+    PRODUCT_RESIDUAL_STRIDE,
+    PRODUCT_RESIDUAL_OUT_STRIDE,
+    PRODUCT_M,
     PRODUCT_PARAMS
 };
 enum gguf_linear_join_param {
@@ -315,7 +385,7 @@ ptxgen_status gguf_linear_refuse_m(const ptxgen_gguf_linear_plan *plan, uint64_t
 static inline uint32_t warp_units(const ptxgen_gguf_linear_spec *s,
                                   const ptxgen_gguf_linear_variant *v)
 {
-    return (part_units(s, v->parts) + v->wk - 1) / v->wk;
+    return (part_units(s, v) + v->wk - 1) / v->wk;
 }
 
 #endif

@@ -144,7 +144,8 @@ struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
                                            const ptxgen_gguf_linear_variant *v)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
-    uint64_t at = has_quantised(s) ? (uint64_t)units(s) * record_bytes(p, v->tile_m) : 0;
+    const bool has_records = has_quantised(s) && !v->makes_h;
+    uint64_t at = has_records ? (uint64_t)units(s) * record_bytes(p, v->tile_m) : 0;
     const uint64_t tiles = all_tiles(s);
     struct gguf_linear_space space;
     for (int i = 0; i < 2; i++) {
@@ -156,29 +157,45 @@ struct gguf_linear_space gguf_linear_space(const ptxgen_gguf_linear_plan *p,
     space.partials = at;
     at += v->parts > 1 ? 4 * tiles * v->parts * v->tile_m * TILE_ROWS : 0;
     space.rows = at;
-    at += has_entry(s, KIND_ROWS) ? 4 * (uint64_t)v->tile_m * s->k : 0;
+    at += has_float_rows(s) ? 4 * (uint64_t)v->tile_m * s->k : 0;
     space.bytes = at;
     return space;
 }
 
 /* ---- the search ---- */
 
-/* Rings, the part's records, sums of each warp's tile, and a word for each wn (parts of K). */
+/* Words of each warp for its sums of squares. */
+static uint32_t square_words(const ptxgen_gguf_linear_spec *s)
+{
+    uint32_t norms = (s->norm ? 1 : 0) + (s->residual == PTXGEN_GGUF_LINEAR_AFTER ? 1 : 0);
+    return norms * (s->x_type == PTXGEN_F16 ? 1 : 2);
+}
+
+/*
+ * Rings, the part's records, sums of each warp's tile, a word for each wn (parts of K), and sums of
+ * squares (h of its own).
+ */
 static uint64_t shared_bytes(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
 {
     uint64_t warps = v->wn * v->wk;
-    return (uint64_t)v->wn * v->stages * slot_bytes(&p->spec, v->wk) +
-           (uint64_t)part_units(&p->spec, v->parts) * record_bytes(p, v->tile_m) +
-           warps * columns(p, v->tile_m) * TILE_ROWS * 4 + (v->parts > 1 ? v->wn * 4 : 0);
+    const uint64_t rings =
+        v->tensor ? warps * (tensor_slot_bytes(&p->spec) + 8) : v->wn * slot_bytes(&p->spec, v->wk);
+    return rings * v->stages + (uint64_t)part_units(&p->spec, v) * record_bytes(p, v->tile_m) +
+           (v->tensor ? 2 : 1) * warps * columns(p, v->tile_m) * TILE_ROWS * 4 +
+           (v->parts > 1 ? v->wn * 4 : 0) + (v->makes_h ? 4 * warps * square_words(&p->spec) : 0);
 }
 
+/* Shapes whose shared memory is within the target's. */
 static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_variant *v)
 {
+    enum { HELD_UNITS = 2 }; /* of a warp that makes h, in registers */
     uint32_t tiles = all_tiles(&p->spec), multiprocessors = p->target.multiprocessors;
     uint32_t most = (tiles + v->wn - 1) / v->wn;
+    v->makes_h = v->tile_m == 1 && v->parts == 1 && !float_count(&p->spec) &&
+                 units(&p->spec) <= HELD_UNITS * v->wk * v->wn;
     uint64_t bytes = shared_bytes(p, v);
-    if (v->parts > units(&p->spec) || v->wk > part_units(&p->spec, v->parts) ||
-        bytes + SHARED_BESIDE > p->target.shared_per_cta)
+    uint32_t shares = v->tensor ? pairs(&p->spec) : units(&p->spec);
+    if (v->wk * v->parts > shares || bytes + SHARED_BESIDE > p->target.shared_per_cta)
         return false;
     v->part_ctas = multiprocessors / v->parts ? multiprocessors / v->parts : 1;
     v->part_ctas = v->part_ctas < most ? v->part_ctas : most;
@@ -206,10 +223,11 @@ static uint32_t first_quantised(const ptxgen_gguf_linear_spec *s)
  *   - records that the CTA loads before it multiplies, half of which the ring hides;
  *   - the ends of rounds, which the CTA's other tiles hide in part but for one, and sums of parts.
  */
-static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
+static uint64_t cost_by_cp_async(const ptxgen_gguf_linear_plan *p,
+                                 const ptxgen_gguf_linear_variant *v)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
-    uint64_t warps = v->wn * v->wk, own = part_units(s, v->parts);
+    uint64_t warps = v->wn * v->wk, own = part_units(s, v);
     uint64_t slot = slot_bytes(s, v->wk) / v->wk;
     uint64_t tiles = all_tiles(s), cta_tiles = (tiles + v->part_ctas - 1) / v->part_ctas;
     uint64_t rounds = (cta_tiles + v->wn - 1) / v->wn;
@@ -230,6 +248,42 @@ static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
     return streaming + idle + records + end + (rounds - 1) * end / v->wn;
 }
 
+/*
+ * Likewise with tensor copies, where a ring is a warp's own, and 64 KB of slots keep the memory
+ * busy. Few warps may multiply more slowly than memory delivers. Runs of a row are longer with more
+ * warps along K. Each warp fewer than 16 costs half a hundredth of the streaming, steps without a
+ * pair six tenths, tiles that the last round lacks four tenths, and each part of K a sixth of all.
+ */
+static uint64_t cost_by_tensor_copies(const ptxgen_gguf_linear_plan *p,
+                                      const ptxgen_gguf_linear_variant *v)
+{
+    enum { BUSY_BYTES = 64 * 1024 };
+    const ptxgen_gguf_linear_spec *s = &p->spec;
+    uint64_t warps = v->wn * v->wk, own = part_units(s, v);
+    uint64_t tiles = all_tiles(s), cta_tiles = (tiles + v->part_ctas - 1) / v->part_ctas;
+    uint64_t rounds = (cta_tiles + v->wn - 1) / v->wn;
+    uint64_t slots = warps * v->stages * tensor_slot_bytes(s);
+    uint64_t steps = ((own + 1) / 2 + v->wk - 1) / v->wk;
+    uint64_t multiplying =
+        (255 + 153 * n_tiles(p, v->tile_m)) * 121 / (warps * unit_bytes(first_quantised(s)));
+    uint64_t streaming = cta_tiles * own * (multiplying > 100 ? multiplying : 100);
+    streaming += cta_tiles * own * 28 / v->wk + streaming * (MAX_WARPS - warps) / 200;
+    if (slots < BUSY_BYTES)
+        streaming = streaming * BUSY_BYTES / slots;
+    uint64_t idle =
+        (rounds * v->wn - cta_tiles) * own * 40 + cta_tiles * (2 * steps * v->wk - own) * 60;
+    uint64_t end = 200 + 30 * v->tile_m;
+    uint64_t all = streaming + idle + end + (rounds - 1) * end / v->wn;
+    return v->parts > 1 ? all + all * v->parts / 6 : all;
+}
+
+static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
+{
+    enum { KERNEL_AHEAD = 1000 };
+    uint64_t product = v->tensor ? cost_by_tensor_copies(p, v) : cost_by_cp_async(p, v);
+    return product + (v->makes_h ? 0 : KERNEL_AHEAD);
+}
+
 static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,
                          ptxgen_gguf_linear_variant *best)
 {
@@ -241,8 +295,12 @@ static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,
         for (uint32_t stages = MAX_STAGES; stages >= 2; stages--)
             for (uint32_t wk = 1; wk <= MAX_WARPS; wk++)
                 for (uint32_t wn = 1; wk * wn <= MAX_WARPS && wn < MAX_WARPS; wn++) {
-                    ptxgen_gguf_linear_variant v = {
-                        .tile_m = tile_m, .parts = parts, .wn = wn, .wk = wk, .stages = stages};
+                    ptxgen_gguf_linear_variant v = {.tile_m = tile_m,
+                                                    .parts = parts,
+                                                    .wn = wn,
+                                                    .wk = wk,
+                                                    .stages = stages,
+                                                    .tensor = takes_tensor_copies(p)};
                     if (!complete(p, &v))
                         continue;
                     first = first ? first : parts;
@@ -365,7 +423,7 @@ static void explain_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m, ch
 static void explain_floats(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
                            uint64_t m, char *text, size_t size)
 {
-    const uint32_t kernels = entries_before(&plan->spec, GGUF_LINEAR_KINDS);
+    const uint32_t kernels = entries_before(&plan->spec, v, GGUF_LINEAR_KINDS);
     snprintf(text, size,
              "%u kernel%s: %u CTAs of %u x %u warps along N and K take %u features each for the %u "
              "tokens (at most %u), in f32",
@@ -377,7 +435,8 @@ void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
                                 size_t size)
 {
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
-    bool made = gguf_linear_is_plan(plan);
+    const bool made = gguf_linear_is_plan(plan);
+    const uint32_t kernels = v ? entries_before(&plan->spec, v, GGUF_LINEAR_KINDS) : 0;
     if (made && ptxgen_gguf_linear_choose_direct(plan, m)) {
         gemm_explain(&gguf_linear_direct_planner, plan, m, text, size);
         return;
@@ -392,12 +451,12 @@ void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
         explain_floats(plan, v, m, text, size);
     else if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
         snprintf(text, size,
-                 "%u kernels: of h %u planes are made, then %u CTAs of %u x %u warps along N and K "
-                 "take tiles of %u features and %u part%s of K for the %u tokens (at most %u), in "
-                 "%u stages",
-                 entries_before(&plan->spec, GGUF_LINEAR_KINDS), plan->planes,
-                 v->parts * v->part_ctas, v->wn, v->wk, tile_features(&plan->spec), v->parts,
-                 v->parts > 1 ? "s" : "", (unsigned)m, v->tile_m, v->stages);
+                 "%u kernel%s: %s %u planes of h, and %u CTAs of %u x %u warps along N and K take "
+                 "tiles of %u features and %u part%s of K for the %u tokens (at most %u), in %u "
+                 "stages",
+                 kernels, kernels > 1 ? "s" : "", v->makes_h ? "each CTA makes" : "one makes",
+                 plan->planes, v->parts * v->part_ctas, v->wn, v->wk, tile_features(&plan->spec),
+                 v->parts, v->parts > 1 ? "s" : "", (unsigned)m, v->tile_m, v->stages);
 }
 
 const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant)

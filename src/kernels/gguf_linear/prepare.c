@@ -1,41 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel that makes h of a token, and writes it to the workspace as records (layout.h).
+ * Making h of a token, and records of it (records.c): in the workspace by a kernel of its own, or
+ * by each CTA of the product in its shared memory.
  *
- *     x, residual ─▶ [Σx² ─▶ 1/rms] ─▶ g ─▶ [Σg² ─▶ 1/rms] ─▶ h
- *     h ─▶ integers, with a power of two for each 256 values
- *       ─▶ balanced bytes in the order of B fragments, and their sums
+ *     x, residual ─▶ [Σx² ─▶ 1/rms] ─▶ g ─▶ [Σg² ─▶ 1/rms] ─▶ h ─▶ records, or rows for dense
  *
  * A warp takes a unit of 256 values at a time, and a lane 8 consecutive ones. With a norm one CTA
- * has a token, and reads it once for each sum and once more at the end; these later reads find it
- * in the cache. Without norms a token's units are spread over CTAs.
- *
- * The largest magnitude of a unit becomes at least 2¹⁴·(1 − 2⁻⁷) and below 2¹⁵·(1 − 2⁻⁷), of three
- * planes 2²² and 2²³: balanced bytes, which are from −128 to 127, hold no more.
+ * has a token. Where no warp has more than two units, their inputs stay in registers; otherwise
+ * they are read once for each sum and once more at the end, and later reads find them in the cache.
+ * Without norms a kernel of its own spreads a token's units over CTAs. A product that makes h
+ * itself has all of a token in every CTA, and the first CTA stores g.
  */
 #include "direct.h"
-#include "emit.h"
+#include "prepare.h"
 
 #include "../gemm/tile.h"
 
 #include <math.h>
-
-struct preparer {
-    ptx_kernel *k;
-    const ptxgen_gguf_linear_plan *plan;
-    const ptxgen_gguf_linear_spec *spec;
-    const ptxgen_gguf_linear_variant *v; /* NULL: rows of row_type are made, not records */
-    ptxgen_element row_type;
-    const struct direct_type *order; /* of a row's values (direct.h); NULL: their own */
-    uint32_t warps, ctas;            /* of a CTA, of a token */
-    ptx_u32 tid, lane, warp;
-    ptx_u32 column, token; /* its place among tile_m, and the token that stands there */
-    ptx_u32 first_unit;    /* the warp's */
-    ptx_pred exists;       /* the place has a token of its own */
-    ptx_u64 x, residual, residual_out, gamma, post_gamma, records, counters;
-    ptx_pred x_vectors, residual_vectors, gamma_vectors;
-    ptx_f32 post_inverse, inverse; /* 1 / rms of x and of g */
-};
 
 /* ---- loading ---- */
 
@@ -66,13 +47,31 @@ void gguf_linear_load_elements(ptx_kernel *k, ptx_u64 from, bool narrow, ptx_u32
     }
 }
 
+/* The bits of the lane's values of a row from `column` on; 0 past K. */
+static void load(struct preparer *p, ptx_u64 row, ptx_pred vectors, ptxgen_element type,
+                 ptx_u32 column, ptx_u32 bits[LANE_VALUES])
+{
+    ptx_kernel *k = p->k;
+    const bool narrow = type != PTXGEN_F32;
+    const uint32_t words = narrow ? LANE_VALUES / 2 : LANE_VALUES;
+    for (uint32_t i = 0; i < words; i++)
+        bits[i] = ptx_mov_u32(k, U32(0));
+    ptx_if(k, ptx_setp_lt_u32(k, column, U32(p->spec->k))) {
+        ptx_u64 from = ptx_mad_wide_u32(k, column, U32(narrow ? 2 : 4), row);
+        ptx_if_else(k, vectors)
+            load_words(k, from, words, bits);
+        else
+            gguf_linear_load_elements(k, from, narrow, bits);
+    }
+}
+
 void gguf_linear_widen(ptx_kernel *k, ptxgen_element type, const ptx_u32 bits[LANE_VALUES],
                        ptx_f32 to[LANE_VALUES])
 {
-    const bool narrow = type != PTXGEN_F32;
-    for (uint32_t i = 0; i < (narrow ? LANE_VALUES / 2 : LANE_VALUES); i++) {
+    const uint32_t words = type == PTXGEN_F32 ? LANE_VALUES : LANE_VALUES / 2;
+    for (uint32_t i = 0; i < words; i++) {
         ptx_f16 halves[2];
-        if (!narrow) {
+        if (type == PTXGEN_F32) {
             to[i] = ptx_u32_as_f32(bits[i]);
         } else if (type == PTXGEN_F16) {
             ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(bits[i]));
@@ -85,24 +84,32 @@ void gguf_linear_widen(ptx_kernel *k, ptxgen_element type, const ptx_u32 bits[LA
     }
 }
 
-/* The lane's values of a row from `column` on; 0 past K. */
-static void load(struct preparer *p, ptx_u64 row, ptx_pred vectors, ptxgen_element type,
-                 ptx_u32 column, ptx_f32 to[LANE_VALUES])
+/* What h of the lane's values of a unit is made of, as it lies in memory. */
+struct unit_inputs {
+    ptx_u32 unit, column; /* the lane's first value */
+    ptx_u32 x[LANE_VALUES], residual[LANE_VALUES], gamma[LANE_VALUES], post_gamma[LANE_VALUES];
+};
+
+enum pass { PASS_X_SQUARES, PASS_G_SQUARES, PASS_RECORDS };
+
+/* Loads what a pass and those before it read of a unit. */
+static void load_unit(struct preparer *p, ptx_u32 unit, enum pass pass, struct unit_inputs *in)
 {
     ptx_kernel *k = p->k;
-    const bool narrow = type != PTXGEN_F32;
-    const uint32_t words = narrow ? LANE_VALUES / 2 : LANE_VALUES;
-    ptx_u32 bits[LANE_VALUES];
-    for (uint32_t i = 0; i < words; i++)
-        bits[i] = ptx_mov_u32(k, U32(0));
-    ptx_if(k, ptx_setp_lt_u32(k, column, U32(p->spec->k))) {
-        ptx_u64 from = ptx_mad_wide_u32(k, column, U32(narrow ? 2 : 4), row);
-        ptx_if_else(k, vectors)
-            load_words(k, from, words, bits);
-        else
-            gguf_linear_load_elements(k, from, narrow, bits);
-    }
-    gguf_linear_widen(k, type, bits, to);
+    const ptxgen_gguf_linear_spec *s = p->spec;
+    const ptxgen_element type = (ptxgen_element)s->x_type;
+    ptx_u32 own = ptx_mul_lo_u32(k, p->lane, U32(LANE_VALUES));
+    in->unit = unit;
+    in->column = ptx_mad_lo_u32(k, unit, U32(UNIT), own);
+    load(p, p->x, p->x_vectors, type, in->column, in->x);
+    if (pass == PASS_X_SQUARES)
+        return;
+    if (s->residual)
+        load(p, p->residual, p->residual_vectors, type, in->column, in->residual);
+    if (s->residual == PTXGEN_GGUF_LINEAR_AFTER)
+        load(p, p->in.post_gamma, p->gamma_vectors, PTXGEN_F32, in->column, in->post_gamma);
+    if (pass == PASS_RECORDS && s->norm)
+        load(p, p->in.gamma, p->gamma_vectors, PTXGEN_F32, in->column, in->gamma);
 }
 
 /* ---- g ---- */
@@ -129,7 +136,7 @@ static void store_g(struct preparer *p, ptx_u32 column, const ptx_f32 g[LANE_VAL
 {
     ptx_kernel *k = p->k;
     const bool narrow = p->spec->x_type != PTXGEN_F32;
-    ptx_if(k, ptx_setp_bool_lt_u32(k, column, U32(p->spec->k), p->exists)) {
+    ptx_if(k, ptx_setp_bool_lt_u32(k, column, U32(p->spec->k), p->stores_g)) {
         ptx_u64 to = ptx_mad_wide_u32(k, column, U32(narrow ? 2 : 4), p->residual_out);
         for (int i = 0; i < LANE_VALUES; i++) {
             if (narrow)
@@ -141,25 +148,26 @@ static void store_g(struct preparer *p, ptx_u32 column, const ptx_f32 g[LANE_VAL
 }
 
 /* The lane's g of a unit; `store`: also to residual_out, where the spec has that. */
-static void make_g(struct preparer *p, ptx_u32 column, bool store, ptx_f32 g[LANE_VALUES])
+static void make_g(struct preparer *p, const struct unit_inputs *in, bool store,
+                   ptx_f32 g[LANE_VALUES])
 {
     ptx_kernel *k = p->k;
     const ptxgen_element type = (ptxgen_element)p->spec->x_type;
     ptx_f32 residual[LANE_VALUES], post[LANE_VALUES];
     ptx_u16 stored[LANE_VALUES];
-    load(p, p->x, p->x_vectors, type, column, g);
+    gguf_linear_widen(k, type, in->x, g);
     if (!p->spec->residual)
         return;
-    load(p, p->residual, p->residual_vectors, type, column, residual);
+    gguf_linear_widen(k, type, in->residual, residual);
     if (p->spec->residual == PTXGEN_GGUF_LINEAR_AFTER) {
-        load(p, p->post_gamma, p->gamma_vectors, PTXGEN_F32, column, post);
+        gguf_linear_widen(k, PTXGEN_F32, in->post_gamma, post);
         for (int i = 0; i < LANE_VALUES; i++)
             g[i] = ptx_mul_f32(k, ptx_mul_f32(k, g[i], p->post_inverse), post[i]);
     }
     for (int i = 0; i < LANE_VALUES; i++)
         g[i] = round_to_type(p, ptx_add_f32(k, g[i], residual[i]), &stored[i]);
     if (store && p->spec->residual_out)
-        store_g(p, column, g, stored);
+        store_g(p, in->column, g, stored);
 }
 
 /* ---- sums of squares ---- */
@@ -184,27 +192,35 @@ static void add_squares(struct preparer *p, const ptx_f32 v[LANE_VALUES], ptx_f3
         }
 }
 
-static ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value)
-{
-    for (unsigned mask = 16; mask; mask /= 2)
-        value =
-            ptx_add_f32(k, value, ptx_shfl_sync_bfly_f32(k, value, U32(mask), U32(31), ALL_LANES));
-    return value;
-}
-
-/* The sum over the CTA, by way of a word of each warp. */
-static ptx_f32 cta_sum(struct preparer *p, ptx_f32 value, const char *name)
+static void warp_sums(struct preparer *p, ptx_f32 values[2])
 {
     ptx_kernel *k = p->k;
-    ptx_u32 words = ptx_shared_address(k, ptx_shared_declare(k, name, 4 * p->warps, 4));
-    ptx_f32 own = warp_sum(k, value);
-    ptx_guarded(k, ptx_setp_eq_u32(k, p->lane, U32(0)))
-        ptx_st_shared_f32(k, ptx_mad_lo_u32(k, p->warp, U32(4), words), 0, own);
+    for (unsigned mask = 16; mask; mask /= 2)
+        for (int s = 0; s < square_sums(p); s++) {
+            ptx_f32 other = ptx_shfl_sync_bfly_f32(k, values[s], U32(mask), U32(31), ALL_LANES);
+            values[s] = ptx_add_f32(k, values[s], other);
+        }
+}
+
+/* The sums over the CTA, by way of a word of each warp. */
+static void cta_sums(struct preparer *p, ptx_f32 sums[2], const char *const names[2])
+{
+    ptx_kernel *k = p->k;
+    ptx_u32 words[2];
+    warp_sums(p, sums);
+    for (int s = 0; s < square_sums(p); s++) {
+        words[s] = ptx_shared_address(k, ptx_shared_declare(k, names[s], 4 * p->warps, 4));
+        ptx_guarded(k, ptx_setp_eq_u32(k, p->lane, U32(0)))
+            ptx_st_shared_f32(k, ptx_mad_lo_u32(k, p->warp, U32(4), words[s]), 0, sums[s]);
+    }
     ptx_bar_sync(k, 0);
-    ptx_f32 part = ptx_mov_f32(k, F32(0));
-    ptx_guarded(k, ptx_setp_lt_u32(k, p->lane, U32(p->warps)))
-        ptx_ld_shared_f32_to(k, part, ptx_mad_lo_u32(k, p->lane, U32(4), words), 0);
-    return warp_sum(k, part);
+    for (int s = 0; s < square_sums(p); s++) {
+        ptx_u32 own = ptx_mad_lo_u32(k, p->lane, U32(4), words[s]);
+        sums[s] = ptx_mov_f32(k, F32(0));
+        ptx_guarded(k, ptx_setp_lt_u32(k, p->lane, U32(p->warps)))
+            ptx_ld_shared_f32_to(k, sums[s], own, 0);
+    }
+    warp_sums(p, sums);
 }
 
 /* Makes 1 / √0 NaN. With ε = 0 that is a token whose squares are zero or below f32's range. */
@@ -217,136 +233,22 @@ static ptx_f32 without_zero(struct preparer *p, ptx_f32 inverse)
     return ptx_selp_f32(k, inverse, F32(__builtin_nanf("")), finite);
 }
 
-static ptx_f32 inverse_rms(struct preparer *p, const ptx_f32 sums[2], const char *const names[2])
+static ptx_f32 inverse_rms(struct preparer *p, ptx_f32 sums[2], const char *const names[2])
 {
     ptx_kernel *k = p->k;
     float per_k = 1.0f / (float)p->spec->k, epsilon = p->spec->epsilon;
-    ptx_f32 sum = cta_sum(p, sums[0], names[0]);
-    ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(epsilon));
+    cta_sums(p, sums, names);
+    ptx_f32 plain = ptx_fma_f32(k, sums[0], F32(per_k), F32(epsilon));
     if (square_sums(p) == 1)
         return without_zero(p, ptx_rsqrt_approx_f32(k, plain));
-    ptx_f32 scaled_sum = cta_sum(p, sums[1], names[1]);
-    ptx_f32 small =
-        ptx_fma_f32(k, scaled_sum, F32(per_k), F32(ldexpf(epsilon, 2 * SCALED_EXPONENT)));
-    ptx_pred overflowed = ptx_setp_eq_f32(k, sum, F32(__builtin_inff()));
+    ptx_f32 small = ptx_fma_f32(k, sums[1], F32(per_k), F32(ldexpf(epsilon, 2 * SCALED_EXPONENT)));
+    ptx_pred overflowed = ptx_setp_eq_f32(k, sums[0], F32(__builtin_inff()));
     ptx_f32 inverse = ptx_rsqrt_approx_f32(k, ptx_selp_f32(k, small, plain, overflowed));
     ptx_f32 down = ptx_mul_f32(k, inverse, F32(ldexpf(1, SCALED_EXPONENT)));
     return without_zero(p, ptx_selp_f32(k, down, inverse, overflowed));
 }
 
-/* ---- records ---- */
-
-/* The power of two whose exponent field is `biased`. */
-static ptx_f32 power_of_two(ptx_kernel *k, ptx_u32 biased)
-{
-    return ptx_u32_as_f32(ptx_shl_b32(k, biased, U32(23)));
-}
-
-/* The powers by which a unit is multiplied, and multiplied back: the latter is NaN where h is not
- * finite. Both are normal numbers. */
-static void find_powers(struct preparer *p, const ptx_f32 h[LANE_VALUES], ptx_f32 *down,
-                        ptx_f32 *up)
-{
-    enum { ROOM = 0x20000, BIAS = 127 }; /* 2⁻⁶ of the largest, in units of its last place */
-    ptx_kernel *k = p->k;
-    const uint32_t bits = p->plan->planes == 2 ? 14 : 22; /* the largest becomes about 2^bits */
-    ptx_u32 most = U32(0);
-    for (int i = 0; i < LANE_VALUES; i++) {
-        ptx_u32 magnitude = ptx_and_b32(k, ptx_f32_as_u32(h[i]), U32(0x7FFFFFFF));
-        most = i ? ptx_max_u32(k, most, magnitude) : magnitude;
-    }
-    most = ptx_redux_sync_max_u32(k, most, ALL_LANES);
-    ptx_pred finite = ptx_setp_lt_u32(k, most, U32(0x7F800000));
-    ptx_u32 field = ptx_shr_u32(k, ptx_add_u32(k, most, U32(ROOM)), U32(23));
-    field = ptx_max_u32(k, field, U32(bits + 2));
-    *down = power_of_two(k, ptx_sub_u32(k, U32(2 * BIAS + bits), field));
-    ptx_f32 back = power_of_two(k, ptx_sub_u32(k, field, U32(bits)));
-    *up = ptx_selp_f32(k, back, F32(__builtin_nanf("")), finite);
-}
-
-/* The planes of four integers, a byte each. */
-static void split(struct preparer *p, const ptx_f32 v[4], ptx_u32 planes[3])
-{
-    ptx_kernel *k = p->k;
-    const uint32_t carry = p->plan->planes == 2 ? 0x80 : 0x8080;
-    ptx_u32 x[4], low[2], high[2];
-    for (int i = 0; i < 4; i++) {
-        ptx_u32 integer = ptx_s32_as_u32(ptx_cvt_s32_f32_m(k, PTX_RNI, v[i]));
-        x[i] = ptx_xor_b32(k, ptx_add_u32(k, integer, U32(carry)), U32(carry));
-    }
-    for (int i = 0; i < 2; i++)
-        low[i] = ptx_prmt_b32(k, x[2 * i], x[2 * i + 1], U32(0x5140));
-    planes[0] = ptx_prmt_b32(k, low[0], low[1], U32(0x5410));
-    planes[1] = ptx_prmt_b32(k, low[0], low[1], U32(0x7632));
-    if (p->plan->planes == 2)
-        return;
-    for (int i = 0; i < 2; i++)
-        high[i] = ptx_prmt_b32(k, x[2 * i], x[2 * i + 1], U32(0x7362));
-    planes[2] = ptx_prmt_b32(k, high[0], high[1], U32(0x5410));
-}
-
-/* The lane's 8 values of a plane, as two words. */
-static void store_plane(struct preparer *p, ptx_u64 record, uint32_t plane, const ptx_u32 words[2])
-{
-    ptx_kernel *k = p->k;
-    const uint32_t all = columns(p->plan, p->v->tile_m);
-    ptx_u32 group = ptx_shr_u32(k, p->lane, U32(2)), quarter = ptx_and_b32(k, p->lane, U32(3));
-    ptx_u32 column = ptx_add_u32(k, p->column, U32(plane * p->v->tile_m));
-    ptx_u32 of_column = ptx_mul_lo_u32(k, column, U32(32));
-    ptx_u32 of_group = ptx_mad_lo_u32(k, group, U32(32 * all), of_column);
-    ptx_u32 odd = ptx_and_b32(k, quarter, U32(1));
-    ptx_u32 at = ptx_mad_lo_u32(k, odd, U32(16), of_group);
-    at = ptx_mad_lo_u32(k, ptx_shr_u32(k, quarter, U32(1)), U32(4), at);
-    ptx_u64 to = ptx_add_u64(k, record, ptx_cvt_u64_u32(k, at));
-    for (int i = 0; i < 2; i++)
-        ptx_st_global_u32(k, to, 8 * i, words[i]);
-    if (!wants(p->spec, SUMS_S16) && !wants(p->spec, SUMS_F32))
-        return;
-
-    ptx_s32 sum = S32(0);
-    for (int i = 0; i < 2; i++)
-        sum = ptx_dp4a_s32_s32(k, ptx_u32_as_s32(words[i]), S32(0x01010101), sum);
-    ptx_s32 other = ptx_shfl_sync_bfly_s32(k, sum, U32(1), U32(31), ALL_LANES);
-    sum = ptx_add_s32(k, sum, other); /* of 16 values */
-    if (wants(p->spec, SUMS_S16)) {
-        ptx_u32 bits = ptx_s32_as_u32(sum), index = ptx_shr_u32(k, p->lane, U32(1));
-        ptx_u32 high = ptx_shr_u32(k, ptx_add_u32(k, bits, U32(0x80)), U32(8));
-        ptx_u32 cell = ptx_mad_lo_u32(k, ptx_shr_u32(k, index, U32(2)), U32(8), of_column);
-        cell = ptx_add_u32(k, cell, ptx_and_b32(k, index, U32(3)));
-        ptx_u64 byte = ptx_add_u64(k, record, ptx_cvt_u64_u32(k, cell));
-        int first = (int)record_s16(p->plan, p->v->tile_m);
-        ptx_guarded(k, ptx_setp_eq_u32(k, odd, U32(0))) {
-            ptx_st_global_u8(k, byte, first, bits);
-            ptx_st_global_u8(k, byte, first + 4, high);
-        }
-    }
-    if (wants(p->spec, SUMS_F32)) {
-        other = ptx_shfl_sync_bfly_s32(k, sum, U32(2), U32(31), ALL_LANES);
-        ptx_f32 total = ptx_cvt_f32_s32(k, ptx_add_s32(k, sum, other));
-        ptx_u32 cell = ptx_mad_lo_u32(k, group, U32(all), column);
-        ptx_u64 word = ptx_mad_wide_u32(k, cell, U32(4), record);
-        ptx_guarded(k, ptx_setp_eq_u32(k, quarter, U32(0)))
-            ptx_st_global_f32(k, word, (int)record_s32(p->plan, p->v->tile_m), total);
-    }
-}
-
-/* The powers of the token's planes, and zeros behind the record's last power. */
-static void store_powers(struct preparer *p, ptx_u64 record, ptx_f32 up)
-{
-    ptx_kernel *k = p->k;
-    const uint32_t first = record_powers(p->plan, p->v->tile_m);
-    const uint32_t end = first + 4 * columns(p->plan, p->v->tile_m);
-    ptx_u64 to = ptx_mad_wide_u32(k, p->column, U32(4), record);
-    ptx_pred is_first = ptx_setp_eq_u32(k, p->lane, U32(0));
-    ptx_if(k, is_first)
-        for (uint32_t plane = 0; plane < p->plan->planes; plane++) {
-            ptx_f32 power = ptx_mul_f32(k, up, F32(ldexpf(1, 8 * (int)plane)));
-            ptx_st_global_f32(k, to, (int)(first + 4 * plane * p->v->tile_m), power);
-        }
-    ptx_guarded(k, ptx_setp_bool_eq_u32(k, p->column, U32(0), is_first))
-        for (uint32_t at = end; at < record_bytes(p->plan, p->v->tile_m); at += 4)
-            ptx_st_global_u32(k, record, (int)at, U32(0));
-}
+/* ---- h ---- */
 
 /* The lane's values of a row. */
 static void store_row(struct preparer *p, ptx_u32 column, const ptx_f32 h[LANE_VALUES])
@@ -389,61 +291,97 @@ static void store_ordered(struct preparer *p, ptx_u32 unit, const ptx_f32 h[LANE
     }
 }
 
-static void make_record(struct preparer *p, ptx_u32 unit, ptx_u32 column, ptx_f32 h[LANE_VALUES])
+static void store_h(struct preparer *p, const struct unit_inputs *in, ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = p->k;
-    ptx_f32 gamma[LANE_VALUES], down, up;
-    ptx_u32 words[2][3];
+    ptx_f32 gamma[LANE_VALUES];
     if (p->spec->norm) {
-        load(p, p->gamma, p->gamma_vectors, PTXGEN_F32, column, gamma);
+        gguf_linear_widen(k, PTXGEN_F32, in->gamma, gamma);
         for (int i = 0; i < LANE_VALUES; i++)
             h[i] = ptx_mul_f32(k, ptx_mul_f32(k, h[i], p->inverse), gamma[i]);
     }
-    if (p->order) {
-        store_ordered(p, unit, h);
-        return;
-    }
-    if (!p->v) {
-        store_row(p, column, h);
-        return;
-    }
-    find_powers(p, h, &down, &up);
-    for (int i = 0; i < LANE_VALUES; i++)
-        h[i] = ptx_mul_f32(k, h[i], down);
-    for (int i = 0; i < 2; i++)
-        split(p, &h[4 * i], words[i]);
-    ptx_u64 record =
-        ptx_mad_wide_u32(k, unit, U32(record_bytes(p->plan, p->v->tile_m)), p->records);
-    for (uint32_t plane = 0; plane < p->plan->planes; plane++) {
-        const ptx_u32 both[2] = {words[0][plane], words[1][plane]};
-        store_plane(p, record, plane, both);
-    }
-    store_powers(p, record, up);
+    if (p->v)
+        gguf_linear_store_record(p, in->unit, h);
+    else if (p->order)
+        store_ordered(p, in->unit, h);
+    else
+        store_row(p, in->column, h);
 }
 
 /* ---- passes over the token ---- */
 
-enum pass { PASS_X_SQUARES, PASS_G_SQUARES, PASS_RECORDS };
+static void take_unit(struct preparer *p, const struct unit_inputs *in, enum pass pass,
+                      ptx_f32 sums[2])
+{
+    ptx_f32 v[LANE_VALUES];
+    if (pass == PASS_X_SQUARES)
+        gguf_linear_widen(p->k, (ptxgen_element)p->spec->x_type, in->x, v);
+    else
+        make_g(p, in, pass == PASS_RECORDS, v);
+    if (pass == PASS_RECORDS)
+        store_h(p, in, v);
+    else
+        add_squares(p, v, sums);
+}
 
-static void pass_over(struct preparer *p, enum pass pass, ptx_f32 sums[2])
+/* Units of a warp, at most. */
+static uint32_t warp_share(const struct preparer *p)
+{
+    uint32_t warps = p->warps * p->ctas;
+    return (units(p->spec) + warps - 1) / warps;
+}
+
+/* Whether a warp's inputs stay in registers from the first pass to the last. */
+enum { MOST_HELD = 2 };
+static bool holds_units(const struct preparer *p)
+{
+    return warp_share(p) <= MOST_HELD;
+}
+
+/* Loads the warp's units at once. */
+static void load_held(struct preparer *p, struct unit_inputs held[MOST_HELD])
 {
     ptx_kernel *k = p->k;
-    ptx_u32 unit = ptx_mov_u32(k, p->first_unit);
+    ptx_u32 unit = p->first_unit;
+    for (uint32_t i = 0; i < warp_share(p); i++) {
+        if (i)
+            unit = ptx_add_u32(k, unit, U32(p->warps * p->ctas));
+        load_unit(p, unit, PASS_RECORDS, &held[i]);
+    }
+}
+
+/* The same work for each of the held units that exist; past the last one all values are 0. */
+static void pass_over_held(struct preparer *p, const struct unit_inputs held[MOST_HELD],
+                           enum pass pass, ptx_f32 sums[2])
+{
+    ptx_kernel *k = p->k;
+    const uint32_t count = warp_share(p), whole = units(p->spec) / (p->warps * p->ctas);
+    for (uint32_t i = 0; i < count; i++) {
+        if (pass != PASS_RECORDS || i < whole) {
+            take_unit(p, &held[i], pass, sums);
+            continue;
+        }
+        ptx_if(k, ptx_setp_lt_u32(k, held[i].unit, U32(units(p->spec))))
+            take_unit(p, &held[i], pass, sums);
+    }
+}
+
+static void pass_over(struct preparer *p, const struct unit_inputs held[MOST_HELD], enum pass pass,
+                      ptx_f32 sums[2])
+{
+    ptx_kernel *k = p->k;
     for (int s = 0; pass != PASS_RECORDS && s < square_sums(p); s++)
         sums[s] = ptx_mov_f32(k, F32(0));
+    if (holds_units(p)) {
+        pass_over_held(p, held, pass, sums);
+        return;
+    }
+    ptx_u32 unit = ptx_mov_u32(k, p->first_unit);
     ptx_for(k, unit, U32(units(p->spec)), U32(p->warps * p->ctas)) {
         ptx_nounroll(k);
-        ptx_u32 own = ptx_mul_lo_u32(k, p->lane, U32(LANE_VALUES));
-        ptx_u32 column = ptx_mad_lo_u32(k, unit, U32(UNIT), own);
-        ptx_f32 v[LANE_VALUES];
-        if (pass == PASS_X_SQUARES)
-            load(p, p->x, p->x_vectors, (ptxgen_element)p->spec->x_type, column, v);
-        else
-            make_g(p, column, pass == PASS_RECORDS, v);
-        if (pass == PASS_RECORDS)
-            make_record(p, unit, column, v);
-        else
-            add_squares(p, v, sums);
+        struct unit_inputs in;
+        load_unit(p, unit, pass, &in);
+        take_unit(p, &in, pass, sums);
     }
 }
 
@@ -470,6 +408,91 @@ static void clear_counters(struct preparer *p)
     }
 }
 
+/* ---- a token ---- */
+
+static ptx_u64 row_at(struct preparer *p, ptx_u64 base, ptx_u32 stride)
+{
+    ptx_kernel *k = p->k;
+    uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)p->spec->x_type);
+    ptx_u64 element = ptx_mul_wide_u32(k, p->token, stride);
+    return ptx_mad_lo_u64(k, element, U64(bytes), base);
+}
+
+/* The rows of the token at `column`; past the last token that is the last. */
+static void find_token(struct preparer *p, ptx_u32 column)
+{
+    ptx_kernel *k = p->k;
+    const ptxgen_gguf_linear_spec *s = p->spec;
+    const bool after = s->residual == PTXGEN_GGUF_LINEAR_AFTER;
+    p->column = column;
+    p->token = ptx_min_u32(k, p->column, ptx_sub_u32(k, p->in.m, U32(1)));
+    p->x = row_at(p, p->in.x, p->in.x_stride);
+    p->x_vectors = is_aligned(k, p->x);
+    if (s->residual) {
+        p->residual = row_at(p, p->in.residual, p->in.residual_stride);
+        p->residual_vectors = is_aligned(k, p->residual);
+    }
+    if (s->residual_out) {
+        p->residual_out = row_at(p, p->in.residual_out, p->in.residual_out_stride);
+        p->stores_g = ptx_setp_lt_u32(k, p->column, p->in.m);
+    }
+    if (s->norm && after)
+        p->gamma_vectors = is_aligned(k, ptx_or_b64(k, p->in.gamma, p->in.post_gamma));
+    else if (s->norm || after)
+        p->gamma_vectors = is_aligned(k, s->norm ? p->in.gamma : p->in.post_gamma);
+}
+
+/* `behind_loads` is called when what a warp holds is on its way. */
+static void make_h(struct preparer *p, void (*behind_loads)(void *), void *what)
+{
+    static const char *const words[2][2] = {{"squares of x", "small squares of x"},
+                                            {"squares of g", "small squares of g"}};
+    ptx_f32 sums[2];
+    struct unit_inputs held[MOST_HELD];
+    if (holds_units(p))
+        load_held(p, held);
+    if (behind_loads)
+        behind_loads(what);
+    if (p->spec->residual == PTXGEN_GGUF_LINEAR_AFTER) {
+        ptx_section(p->k, "squares of x");
+        pass_over(p, held, PASS_X_SQUARES, sums);
+        p->post_inverse = inverse_rms(p, sums, words[0]);
+    }
+    if (p->spec->norm) {
+        ptx_section(p->k, "squares of g");
+        pass_over(p, held, PASS_G_SQUARES, sums);
+        p->inverse = inverse_rms(p, sums, words[1]);
+    }
+    ptx_section(p->k, "records");
+    pass_over(p, held, PASS_RECORDS, NULL);
+}
+
+/* ---- the product's own h ---- */
+
+void gguf_linear_make_records(struct gguf_linear_kernel *q, void (*behind_loads)(void *),
+                              void *what)
+{
+    ptx_kernel *k = q->k;
+    struct preparer p = {.k = k,
+                         .plan = q->plan,
+                         .spec = q->spec,
+                         .v = q->v,
+                         .warps = q->v->wn * q->v->wk,
+                         .ctas = 1,
+                         .tid = q->at.thread,
+                         .lane = q->at.lane,
+                         .warp = q->at.warp,
+                         .first_unit = q->at.warp,
+                         .in = q->in,
+                         .is_shared = true,
+                         .shared_records = q->records};
+    find_token(&p, U32(0));
+    if (q->spec->residual_out)
+        p.stores_g = ptx_setp_eq_u32(k, q->at.cta, U32(0));
+    make_h(&p, behind_loads, what);
+    ptx_bar_sync(k, 0);
+}
+
 /* ---- the entry ---- */
 
 static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
@@ -480,60 +503,47 @@ static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
     return U32(0);
 }
 
-static ptx_u64 row_at(struct preparer *p, ptx_u64 base, ptx_u32 stride)
+void gguf_linear_h_params(ptx_kernel *k, const ptxgen_gguf_linear_spec *s, bool used,
+                          struct h_inputs *in)
 {
-    ptx_kernel *k = p->k;
-    uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)p->spec->x_type);
-    ptx_u64 element = ptx_mul_wide_u32(k, p->token, stride);
-    return ptx_mad_lo_u64(k, element, U64(bytes), base);
+    in->x = gemm_param_u64(k, "x", used);
+    in->residual = gemm_param_u64(k, "residual", used && s->residual);
+    in->residual_out = gemm_param_u64(k, "residual_out", used && s->residual_out);
+    in->gamma = gemm_param_u64(k, "gamma", used && s->norm);
+    in->post_gamma =
+        gemm_param_u64(k, "post_gamma", used && s->residual == PTXGEN_GGUF_LINEAR_AFTER);
+}
+void gguf_linear_h_strides(ptx_kernel *k, const ptxgen_gguf_linear_spec *s, bool used,
+                           struct h_inputs *in)
+{
+    in->x_stride = number_param(k, "x_stride", used);
+    in->residual_stride = number_param(k, "residual_stride", used && s->residual);
+    in->residual_out_stride = number_param(k, "residual_out_stride", used && s->residual_out);
+    in->m = ptx_param_u32(k, "m");
 }
 
 static void begin(struct preparer *p)
 {
     ptx_kernel *k = p->k;
-    const ptxgen_gguf_linear_spec *s = p->spec;
-    const bool after = s->residual == PTXGEN_GGUF_LINEAR_AFTER;
-    p->x = ptx_param_u64(k, "x");
-    p->residual = gemm_param_u64(k, "residual", s->residual);
-    p->residual_out = gemm_param_u64(k, "residual_out", s->residual_out);
-    p->gamma = gemm_param_u64(k, "gamma", s->norm);
-    p->post_gamma = gemm_param_u64(k, "post_gamma", after);
+    gguf_linear_h_params(k, p->spec, true, &p->in);
     p->records = ptx_param_u64(k, "records");
     p->counters = gemm_param_u64(k, "counters", counter_count(p));
-    ptx_u32 x_stride = ptx_param_u32(k, "x_stride");
-    ptx_u32 residual_stride = number_param(k, "residual_stride", s->residual);
-    ptx_u32 out_stride = number_param(k, "residual_out_stride", s->residual_out);
-    ptx_u32 m = ptx_param_u32(k, "m");
+    gguf_linear_h_strides(k, p->spec, true, &p->in);
 
     p->tid = ptx_sreg_tid_x(k);
     p->lane = ptx_and_b32(k, p->tid, U32(31));
     p->warp = ptx_shr_u32(k, p->tid, U32(5));
     ptx_u32 cta = ptx_sreg_ctaid_x(k);
-    p->column = gemm_divide(k, cta, p->ctas);
+    ptx_u32 column = gemm_divide(k, cta, p->ctas);
     ptx_u32 part = gemm_remainder(k, cta, p->ctas);
     p->first_unit = ptx_mad_lo_u32(k, part, U32(p->warps), p->warp);
-    p->exists = ptx_setp_lt_u32(k, p->column, m);
-    p->token = ptx_min_u32(k, p->column, ptx_sub_u32(k, m, U32(1)));
-    p->x = row_at(p, p->x, x_stride);
-    p->x_vectors = is_aligned(k, p->x);
-    if (s->residual) {
-        p->residual = row_at(p, p->residual, residual_stride);
-        p->residual_vectors = is_aligned(k, p->residual);
-    }
-    if (s->residual_out)
-        p->residual_out = row_at(p, p->residual_out, out_stride);
-    if (s->norm && after)
-        p->gamma_vectors = is_aligned(k, ptx_or_b64(k, p->gamma, p->post_gamma));
-    else if (s->norm || after)
-        p->gamma_vectors = is_aligned(k, s->norm ? p->gamma : p->post_gamma);
+    find_token(p, column);
 }
 
 static void emit(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_variant *v,
                  ptxgen_element row_type, const struct direct_type *order, const char *name,
                  ptx_module *module)
 {
-    static const char *const words[2][2] = {{"squares of x", "small squares of x"},
-                                            {"squares of g", "small squares of g"}};
     struct preparer p = {.plan = plan,
                          .spec = &plan->spec,
                          .v = v,
@@ -542,7 +552,6 @@ static void emit(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_v
                          .warps = gguf_linear_prepare_threads(&plan->spec) / 32,
                          .ctas = gguf_linear_prepare_ctas(&plan->spec)};
     ptx_kernel *k = p.k = ptx_kernel_begin(module, name);
-    ptx_f32 sums[2];
     ptx_kernel_reqntid(k, 32 * p.warps, 1, 1);
     if (gemm_overlaps(&plan->target))
         ptx_griddepcontrol_launch_dependents(k);
@@ -550,18 +559,7 @@ static void emit(const ptxgen_gguf_linear_plan *plan, const ptxgen_gguf_linear_v
     if (gemm_overlaps(&plan->target))
         ptx_griddepcontrol_wait(k);
     clear_counters(&p);
-    if (plan->spec.residual == PTXGEN_GGUF_LINEAR_AFTER) {
-        ptx_section(k, "squares of x");
-        pass_over(&p, PASS_X_SQUARES, sums);
-        p.post_inverse = inverse_rms(&p, sums, words[0]);
-    }
-    if (plan->spec.norm) {
-        ptx_section(k, "squares of g");
-        pass_over(&p, PASS_G_SQUARES, sums);
-        p.inverse = inverse_rms(&p, sums, words[1]);
-    }
-    ptx_section(k, "records");
-    pass_over(&p, PASS_RECORDS, NULL);
+    make_h(&p, NULL, NULL);
     ptx_kernel_end(k);
 }
 

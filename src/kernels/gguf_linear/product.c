@@ -237,34 +237,61 @@ static void multiply_blocks(struct gguf_linear_kernel *q, struct operands *o, st
 
 /* ---- a unit ---- */
 
+static struct operands begin_unit(struct gguf_linear_kernel *q, const struct phase *p,
+                                  ptx_u32 record, ptx_u32 unit_index)
+{
+    struct operands o = {.type = p->type,
+                         .record = record,
+                         .n_tiles = n_tiles(q->plan, q->v->tile_m),
+                         .unit_index = unit_index};
+    o.u.k = q->k;
+    o.u.quad4 = q->quad4;
+    o.u.pair_bytes = q->pair_bytes;
+    o.u.odd = q->odd;
+    o.u.upper = q->upper;
+    return o;
+}
+
+static void multiply_unit(struct gguf_linear_kernel *q, struct operands *o, struct sums *sums)
+{
+    for (unsigned i = 0; i < 2; i++)
+        o->u.lane_row[i] = ptx_add_u32(q->k, o->u.row[i], q->quad4);
+    for (int i = 0; o->type->table && i < 4; i++)
+        o->u.table[i] = ptx_mov_u32(q->k, U32(o->type->table[i]));
+    if (o->type->group)
+        multiply_scaled(q, o, sums);
+    else
+        multiply_blocks(q, o, sums);
+}
+
 void gguf_linear_multiply(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 slot,
                           const ptx_u32 shift[2], ptx_u32 record, ptx_u32 unit_index,
                           struct sums *sums)
 {
     ptx_kernel *k = q->k;
     const uint32_t pitch = slot_pitch(q->spec, p->type->type, q->v->wk);
-    struct operands o = {.type = p->type,
-                         .record = record,
-                         .n_tiles = n_tiles(q->plan, q->v->tile_m),
-                         .unit_index = unit_index};
-    o.u.k = k;
+    struct operands o = begin_unit(q, p, record, unit_index);
     o.u.align = row_align(q->spec, p->type->type);
-    o.u.quad4 = q->quad4;
-    o.u.pair_bytes = q->pair_bytes;
-    o.u.odd = q->odd;
-    o.u.upper = q->upper;
     ptx_u32 own = ptx_mad_lo_u32(k, q->wk, U32(unit_bytes(p->type->type)), slot);
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(pitch), own);
     for (unsigned i = 0; i < 2; i++) {
         o.u.row[i] = i ? ptx_add_u32(k, row, U32(HALF_ROWS * pitch)) : row;
         if (o.u.align < 16)
             o.u.row[i] = ptx_add_u32(k, o.u.row[i], shift[i]);
-        o.u.lane_row[i] = ptx_add_u32(k, o.u.row[i], q->quad4);
     }
-    for (int i = 0; p->type->table && i < 4; i++)
-        o.u.table[i] = ptx_mov_u32(k, U32(p->type->table[i]));
-    if (p->type->group)
-        multiply_scaled(q, &o, sums);
-    else
-        multiply_blocks(q, &o, sums);
+    multiply_unit(q, &o, sums);
+}
+
+void gguf_linear_multiply_of_pair(struct gguf_linear_kernel *q, const struct phase *p, ptx_u32 slot,
+                                  uint32_t in_pair, ptx_u32 record, ptx_u32 unit_index,
+                                  struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    const uint32_t pitch = pair_pitch(p->type->type);
+    struct operands o = begin_unit(q, p, record, unit_index);
+    o.u.align = 4;
+    o.u.first = (int)(in_pair * unit_bytes(p->type->type));
+    o.u.row[0] = ptx_mad_lo_u32(k, q->at.group, U32(pitch), slot);
+    o.u.row[1] = ptx_add_u32(k, o.u.row[0], U32(HALF_ROWS * pitch));
+    multiply_unit(q, &o, sums);
 }

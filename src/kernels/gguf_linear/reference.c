@@ -68,7 +68,7 @@ struct token {
     double common;     /* the part of the error that is relative to h */
     double largest;
     bool has_nan, is_nan, is_beyond; /* the compute type does not hold h */
-    bool is_open;           /* squares are below what f32 holds: no statement */
+    bool is_open;                    /* squares are below what f32 holds: no statement */
 };
 
 /* A row of w as the two parts of each weight, and by unit the largest scale. */
@@ -93,22 +93,23 @@ static double load(const struct job *j, const void *array, uint64_t stride, size
     return ptxgen_element_load((ptxgen_element)j->spec->x_type, array, m * pitch + k);
 }
 
-static unsigned square_depth(const ptxgen_gguf_linear_spec *s)
+static unsigned square_depth(const struct job *j)
 {
     enum { LANE_VALUES = 8, TREES = 10 };
-    uint32_t warps = gguf_linear_prepare_threads(s) / 32;
-    return LANE_VALUES * ((units(s) + warps - 1) / warps) + TREES;
+    const bool makes_h = j->v && j->v->makes_h;
+    uint32_t warps = makes_h ? j->v->wn * j->v->wk : gguf_linear_prepare_threads(j->spec) / 32;
+    return LANE_VALUES * ((units(j->spec) + warps - 1) / warps) + TREES;
 }
 
 /* 1 / rms, and the relative error of the kernel's. */
-static double inverse_rms(const ptxgen_gguf_linear_spec *s, double squares, double *beta)
+static double inverse_rms(const struct job *j, double squares, double *beta)
 {
     enum { NORM_ROUNDINGS = 4 };
-    double v = squares / (double)s->k + (double)s->epsilon;
+    double v = squares / (double)j->spec->k + (double)j->spec->epsilon;
     if (!isfinite(v) || !(v > 0))
         return NAN;
     double tau =
-        ptxgen_bound_factor(square_depth(s) + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
+        ptxgen_bound_factor(square_depth(j) + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
     double grown = (1 + rsqrt_error) * (1 + underflow * sqrt(v));
     *beta = tau < 1 ? grown / sqrt(1 - tau) - 1 : INFINITY;
     return 1 / sqrt(v);
@@ -126,7 +127,7 @@ static void make_g(const struct job *j, size_t m, struct token *t)
         squares += x * x;
     }
     if (after)
-        rho = inverse_rms(s, squares, &beta);
+        rho = inverse_rms(j, squares, &beta);
     for (size_t k = 0; k < s->k; k++) {
         double x = load(j, j->o->x, j->o->x_stride, m, k), r;
         t->h[k] = x;
@@ -154,7 +155,7 @@ static void normalise(const struct job *j, struct token *t)
         squares += t->h[k] * t->h[k];
         changed += (2 * fabs(t->h[k]) + t->error[k]) * t->error[k];
     }
-    double rho = inverse_rms(s, squares, &beta);
+    double rho = inverse_rms(j, squares, &beta);
     if (squares > 0)
         beta += changed / squares;
     t->common = beta + 3 * unit_f32;

@@ -51,6 +51,7 @@ static void find_phase(struct unit *u, int row, int phase)
 /* The four bytes from `offset` on of a row; by lane, 4q bytes further. */
 static ptx_u32 word_at(struct unit *u, int row, int offset, bool by_lane)
 {
+    offset += u->first;
     int phase = offset & 3, index = offset >> 2;
     if (u->align >= 4 && !phase)
         return aligned_word(u, row, 0, index, by_lane);
@@ -75,7 +76,7 @@ static ptx_u32 lane_word(struct unit *u, int row, int offset)
 
 static ptx_f32 half(struct unit *u, int row, int offset)
 {
-    ptx_u16 bits = ptx_ld_shared_u16(u->k, u->row[row], offset);
+    ptx_u16 bits = ptx_ld_shared_u16(u->k, u->row[row], u->first + offset);
     return ptx_cvt_f32_f16(u->k, ptx_u16_as_f16(bits));
 }
 
@@ -228,7 +229,7 @@ static void iq4_nl_codes(struct unit *u, unsigned g, int row, ptx_u32 to[2])
 static void mxfp4_block(struct unit *u, unsigned g, int row)
 {
     ptx_kernel *k = u->k;
-    ptx_u32 e = ptx_ld_shared_u8(k, u->row[row], 17 * (int)g);
+    ptx_u32 e = ptx_ld_shared_u8(k, u->row[row], u->first + 17 * (int)g);
     ptx_u32 normal = ptx_shl_b32(k, ptx_sub_u32(k, e, U32(1)), U32(23));
     ptx_u32 subnormal = ptx_shl_b32(k, U32(0x00200000), e);
     ptx_pred is_normal = ptx_setp_ge_u32(k, e, U32(2));
