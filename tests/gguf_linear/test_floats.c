@@ -187,7 +187,7 @@ static void floats_are_multiplied_in_one_pass(void **state)
         if (mixed)
             continue;
         ptxgen_gguf_linear_explain(&plan, 3, text, sizeof text);
-        assert_string_equal(text, "1 kernel: 4 CTAs of 8 x 1 warps along N and K take 16 features "
+        assert_string_equal(text, "1 kernel: 2 CTAs of 8 x 1 warps along N and K take 32 features "
                                   "each for the 3 tokens (at most 4), in f32");
         ptxgen_gguf_linear_explain(&plan, 30, text, sizeof text);
         assert_non_null(strstr(text, "w is multiplied as it is, if it is aligned: "));

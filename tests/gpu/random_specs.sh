@@ -16,7 +16,7 @@ if [ $# -lt 1 ] || [ ! -x "$1" ]; then
 fi
 export PTXGEN=$1 DEVICE=${2:-gpu} LIMIT=${LIMIT:-120}
 shift $(($# > 1 ? 2 : 1))
-[ $# -gt 0 ] || set -- marlin:500 w8a8:500 sparse24:300 dense:100 rmsnorm_q4k:200 quantise:300 gguf_rows:300
+[ $# -gt 0 ] || set -- marlin:500 w8a8:500 sparse24:300 dense:100 rmsnorm_q4k:200 quantise:300 gguf_rows:300 gguf_linear:300
 readonly EACH=10
 OUTPUTS=$(mktemp -d) && export OUTPUTS
 trap 'rm -rf "$OUTPUTS"' EXIT

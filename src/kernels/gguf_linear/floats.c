@@ -6,9 +6,11 @@
  *     x, or f32 rows of h ─▶ eight values of a lane ─▶ f32 ────┴▶ fma ─▶ Σ lanes ─▶ Σ warps along K
  *                                                              ─▶ + bias, round ─▶ y
  *
- * A warp takes 2 features, or 4 of 8 tokens, and in a step up to 1024 of K: it issues all loads of
- * the step's weights, 128 bytes of a lane, before it multiplies. With 16 warps that is 64 KB under
- * way on a multiprocessor. The first step's loads do not wait for the kernel ahead.
+ * A warp takes 2 features of up to 2 tokens, and in a step up to 1024 of K; or 4 features of more
+ * tokens, for which h is loaded half as often, and 256 of K. It issues all loads of a step's
+ * weights, 64 to 128 bytes of a lane, before it multiplies those of the step before. With 16 warps
+ * that is 32 to 64 KB under way on a multiprocessor. The first step's loads do not wait for the
+ * kernel ahead.
  *
  * Each weight is read once, and neither weights nor h are rounded. All sums have a fixed order. The
  * CTAs of the first matrix come first. The sums of gate and up go to the workspace, and a kernel
@@ -42,7 +44,7 @@ struct float_matrix {
     ptx_u32 first; /* the CTA's first feature */
     ptx_u64 w[MOST_ROWS], h[PASS_TOKENS];
     ptx_pred w_vectors, h_vectors;
-    ptx_u32 column; /* of the lane's first value in the step */
+    ptx_u32 column, next; /* of the lane's first value in the step, and in that which is loaded */
     ptx_pred in_k[MOST_CHUNKS];
     ptx_u32 words[MOST_ROWS][MOST_CHUNKS][LANE_VALUES];
     ptx_f32 sum[MOST_SUMS]; /* token · rows + row */
@@ -56,74 +58,113 @@ static ptxgen_element h_type(const ptxgen_gguf_linear_spec *s)
 
 /* ---- loading ---- */
 
-static void load_vectors(ptx_kernel *k, ptx_u64 from, int offset, uint32_t words, ptx_u32 *to)
-{
-    for (uint32_t i = 0; i < words; i += 4)
-        ptx_ld_global_v4_u32_to(k, &to[i], from, offset + (int)(4 * i));
-}
-
-/*
- * Eight values of a lane of each chunk of a row; zeros past K. Chunks lie a constant number of
- * bytes apart.
- */
-static void load_row(struct float_kernel *q, const struct float_matrix *x, ptx_u64 row,
-                     ptx_pred vectors, bool always, ptxgen_element type,
-                     ptx_u32 words[MOST_CHUNKS][LANE_VALUES])
+/* Eight values of a lane of each chunk of a row, which is aligned; nothing is loaded past K. */
+static void load_vectors(struct float_kernel *q, const struct float_matrix *x, ptx_u64 row,
+                         ptx_u32 column, ptxgen_element type,
+                         ptx_u32 words[MOST_CHUNKS][LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     const uint32_t bytes = (uint32_t)ptxgen_element_size(type), count = 2 * bytes;
-    ptx_u64 from = ptx_mad_wide_u32(k, x->column, U32(bytes), row);
-    for (uint32_t c = 0; !x->is_whole && c < x->chunks; c++)
-        for (uint32_t i = 0; i < count; i++)
-            ptx_mov_u32_to(k, words[c][i], U32(0));
-    ptx_if_else(k, vectors) {
-        for (uint32_t c = 0; c < x->chunks; c++) {
-            const int offset = (int)(c * FLOAT_CHUNK * bytes);
+    ptx_u64 from = ptx_mad_wide_u32(k, column, U32(bytes), row);
+    for (uint32_t c = 0; c < x->chunks; c++)
+        for (uint32_t i = 0; i < count; i += 4) {
+            const int offset = (int)(c * FLOAT_CHUNK * bytes + 4 * i);
             if (x->is_whole)
-                load_vectors(k, from, offset, count, words[c]);
+                ptx_ld_global_v4_u32_to(k, &words[c][i], from, offset);
             else
                 ptx_guarded(k, x->in_k[c])
-                    load_vectors(k, from, offset, count, words[c]);
+                    ptx_ld_global_v4_u32_to(k, &words[c][i], from, offset);
         }
-    } else {
-        for (uint32_t c = 0; !always && c < x->chunks; c++)
-            ptx_if(k, x->in_k[c]) {
-                ptx_u64 at = ptx_add_u64(k, from, U64(c * FLOAT_CHUNK * bytes));
-                gguf_linear_load_elements(k, at, bytes == 2, words[c]);
-            }
-    }
 }
 
-static void find_chunks(struct float_kernel *q, struct float_matrix *x)
+/* The same, of a row that is not aligned. */
+static void load_elements(struct float_kernel *q, const struct float_matrix *x, ptx_u64 row,
+                          ptx_u32 column, ptxgen_element type,
+                          ptx_u32 words[MOST_CHUNKS][LANE_VALUES])
+{
+    ptx_kernel *k = q->k;
+    const uint32_t bytes = (uint32_t)ptxgen_element_size(type);
+    ptx_u64 from = ptx_mad_wide_u32(k, column, U32(bytes), row);
+    for (uint32_t c = 0; c < x->chunks; c++)
+        ptx_if(k, x->in_k[c]) {
+            ptx_u64 at = ptx_add_u64(k, from, U64(c * FLOAT_CHUNK * bytes));
+            gguf_linear_load_elements(k, at, bytes == 2, words[c]);
+        }
+}
+
+/* Zeros for what is past K. */
+static void clear(struct float_kernel *q, const struct float_matrix *x, ptxgen_element type,
+                  ptx_u32 words[MOST_CHUNKS][LANE_VALUES])
+{
+    for (uint32_t c = 0; !x->is_whole && c < x->chunks; c++)
+        for (uint32_t i = 0; i < 2 * ptxgen_element_size(type); i++)
+            ptx_mov_u32_to(q->k, words[c][i], U32(0));
+}
+
+static void find_chunks(struct float_kernel *q, struct float_matrix *x, ptx_u32 column)
 {
     ptx_kernel *k = q->k;
     for (uint32_t c = 0; c < x->chunks; c++)
         x->in_k[c] =
-            ptx_setp_lt_u32(k, ptx_add_u32(k, x->column, U32(c * FLOAT_CHUNK)), U32(q->spec->k));
+            ptx_setp_lt_u32(k, ptx_add_u32(k, column, U32(c * FLOAT_CHUNK)), U32(q->spec->k));
 }
 
 static void load_weights(struct float_kernel *q, struct float_matrix *x)
 {
-    find_chunks(q, x);
+    ptx_kernel *k = q->k;
+    find_chunks(q, x, x->next);
     for (uint32_t r = 0; r < q->rows; r++)
-        load_row(q, x, x->w[r], x->w_vectors, false, x->element, x->words[r]);
+        clear(q, x, x->element, x->words[r]);
+    ptx_if_else(k, x->w_vectors) {
+        for (uint32_t r = 0; r < q->rows; r++)
+            load_vectors(q, x, x->w[r], x->next, x->element, x->words[r]);
+    } else {
+        for (uint32_t r = 0; r < q->rows; r++)
+            load_elements(q, x, x->w[r], x->next, x->element, x->words[r]);
+    }
+}
+
+/* A token's values of the step, of which x's may lie anywhere. */
+static void load_h(struct float_kernel *q, struct float_matrix *x, uint32_t token,
+                   ptx_u32 words[MOST_CHUNKS][LANE_VALUES])
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_element type = h_type(q->spec);
+    for (uint32_t c = 0; c < x->chunks; c++)
+        gemm_new_registers(k, words[c], LANE_VALUES);
+    if (has_float_rows(q->spec)) {
+        load_vectors(q, x, x->h[token], x->column, type, words);
+        return;
+    }
+    ptx_if_else(k, x->h_vectors)
+        load_vectors(q, x, x->h[token], x->column, type, words);
+    else
+        load_elements(q, x, x->h[token], x->column, type, words);
 }
 
 /* ---- multiplying ---- */
 
-static void multiply(struct float_kernel *q, struct float_matrix *x)
+typedef ptx_f32 step_weights[MOST_ROWS][MOST_CHUNKS][LANE_VALUES];
+
+/* Takes the step's weights out of the registers that the next ones are loaded into. */
+static void take_weights(struct float_kernel *q, const struct float_matrix *x, step_weights w)
 {
     ptx_kernel *k = q->k;
-    ptx_f32 w[MOST_ROWS][MOST_CHUNKS][LANE_VALUES];
-    find_chunks(q, x);
     for (uint32_t r = 0; r < q->rows; r++)
-        for (uint32_t c = 0; c < x->chunks; c++)
+        for (uint32_t c = 0; c < x->chunks; c++) {
             gguf_linear_widen(k, x->element, x->words[r][c], w[r][c]);
+            for (int i = 0; x->element == PTXGEN_F32 && i < LANE_VALUES; i++)
+                w[r][c][i] = ptx_mov_f32(k, w[r][c][i]);
+        }
+}
+
+static void multiply(struct float_kernel *q, struct float_matrix *x, step_weights w)
+{
+    ptx_kernel *k = q->k;
+    find_chunks(q, x, x->column);
     for (uint32_t t = 0; t < q->tile_m; t++) {
         ptx_u32 words[MOST_CHUNKS][LANE_VALUES];
-        for (uint32_t c = 0; c < x->chunks; c++)
-            gemm_new_registers(k, words[c], LANE_VALUES);
-        load_row(q, x, x->h[t], x->h_vectors, has_float_rows(q->spec), h_type(q->spec), words);
+        load_h(q, x, t, words);
         for (uint32_t c = 0; c < x->chunks; c++) {
             ptx_f32 h[LANE_VALUES];
             gguf_linear_widen(k, h_type(q->spec), words[c], h);
@@ -256,6 +297,7 @@ static void begin_sums(struct float_kernel *q, struct float_matrix *x)
     ptx_u32 of_lane = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
     ptx_u32 own = ptx_mad_lo_u32(k, q->along_k, U32(x->chunks * FLOAT_CHUNK), of_lane);
     x->column = ptx_mov_u32(k, own);
+    x->next = ptx_mov_u32(k, own);
     for (uint32_t r = 0; r < q->rows; r++)
         for (uint32_t c = 0; c < x->chunks; c++)
             gemm_new_registers(k, x->words[r][c], LANE_VALUES);
@@ -279,11 +321,16 @@ static void take_matrix(struct float_kernel *q, struct float_matrix *x, ptx_u32 
     ptx_u32 step = ptx_mov_u32(k, U32(1));
     ptx_loop(k, steps) {
         ptx_nounroll(k);
-        multiply(q, x);
-        ptx_loop_break_if(&steps, ptx_setp_ge_u32(k, step, U32(x->steps)), false);
+        step_weights w;
+        ptx_pred is_last = ptx_setp_ge_u32(k, step, U32(x->steps));
+        take_weights(q, x, w);
+        ptx_add_u32_to(k, x->next, x->next, U32(along_k));
+        ptx_unless(k, is_last)
+            load_weights(q, x);
+        multiply(q, x, w);
+        ptx_loop_break_if(&steps, is_last, false);
         ptx_add_u32_to(k, step, step, U32(1));
-        ptx_add_u32_to(k, x->column, x->column, U32(along_k));
-        load_weights(q, x);
+        ptx_mov_u32_to(k, x->column, x->next);
     }
     finish(q, x);
 }

@@ -10,7 +10,7 @@ enum {
     FLOAT_WARPS = 8,
     FLOAT_THREADS = 32 * FLOAT_WARPS,
     FLOAT_CHUNK = 256, /* values of K of a warp: eight of each lane */
-    FLOAT_WORDS = 32,  /* registers of a step's weights as they are in memory */
+    FLOAT_WORDS = 32,  /* registers of a step's weights as they are in memory, at most */
     FLOAT_WARP_K = 1024,
     FLOAT_LANE_TREE = 5 /* additions of a lane's sum to those of the others */
 };
@@ -18,13 +18,13 @@ enum {
 /* Features that a warp multiplies at once, so that more tokens are loaded less often. */
 static inline uint32_t float_rows(uint32_t tile_m)
 {
-    return tile_m == 8 ? 4 : 2;
+    return tile_m > 2 ? 4 : 2;
 }
-/* Chunks of a step: weights of all its rows are under way at once. */
+/* Chunks of a step: weights of all its rows are under way at once. More sums leave less room. */
 static inline uint32_t float_chunks(uint32_t tile_m, uint32_t type)
 {
     const uint32_t words = type == PTXGEN_GGUF_F32 ? 8 : 4;
-    return FLOAT_WORDS / (float_rows(tile_m) * words);
+    return tile_m > 2 ? 1 : FLOAT_WORDS / (float_rows(tile_m) * words);
 }
 /* Warps along K, of which each has at least some K; the others stand along N. */
 static inline uint32_t float_wk(const ptxgen_gguf_linear_spec *s)
