@@ -8,7 +8,7 @@
  *     product gate, up     the stream again, with what o gave
  *     product down
  *
- * The stream of residuals is f32, or with --type bf16 bf16: f16 does not hold what it may grow to.
+ * The stream of residuals is f32 or bf16: f16 does not hold what it may grow to.
  * The products that read it write the sum to the other of two buffers, since some of their CTAs may
  * still read when others write.
  *
@@ -77,7 +77,7 @@ static size_t size_of(uint8_t type)
 
 static uint8_t stream_type(const struct forward *f)
 {
-    return f->options.type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F32;
+    return f->options.stream_type;
 }
 
 /* ---- products ---- */

@@ -14,6 +14,7 @@
 struct forward_options {
     uint8_t type;            /* ptxgen_element of activations: f32, f16 or bf16 */
     uint8_t cache_type;      /* ptxgen_element of keys and values */
+    uint8_t stream_type;     /* that of the stream of residuals: f32 or bf16 */
     uint32_t batch;          /* sequences */
     uint32_t context;        /* positions of each */
     uint32_t longest_prompt; /* of the prompts that are expected: longer ones may be slower */

@@ -82,7 +82,10 @@ static const struct prompt *prompt_of(const struct program *p, uint32_t sequence
 static ptxgen_status open_forward(struct program *p, ptxgen_error *err)
 {
     const struct options *o = &p->options;
-    struct forward_options f = {.type = o->type, .cache_type = o->cache_type, .batch = o->batch};
+    struct forward_options f = {.type = o->type,
+                                .cache_type = o->cache_type,
+                                .stream_type = o->stream_type,
+                                .batch = o->batch};
     for (uint32_t i = 0; i < o->prompt_count; i++)
         if (o->prompts[i].count > f.longest_prompt)
             f.longest_prompt = o->prompts[i].count;

@@ -8,7 +8,8 @@
 
 static const char usage[] =
     "generate MODEL.gguf (--ids 2,651,… | --text TEXT) … [--count N] [--batch B] "
-    "[--type f32|f16|bf16] [--cache f32|f16|bf16] [--temperature T] [--top-p P] [--seed S] "
+    "[--type f32|f16|bf16] [--cache f32|f16|bf16] [--stream f32|bf16] "
+    "[--temperature T] [--top-p P] [--seed S] "
     "[--logits FILE] [--device auto|gpu|cpu|cpu:sm_90] [--time]";
 
 static ptxgen_status read_number(const char *option, const char *text, uint32_t lowest,
@@ -82,20 +83,29 @@ static ptxgen_status add_prompt(struct options *o, bool is_text, const char *arg
     return PTXGEN_OK;
 }
 
-enum { IDS = 1, TEXT, COUNT, BATCH, TYPE, CACHE, TEMPERATURE, TOP_P, SEED, LOGITS, DEVICE, TIME };
-static const struct option table[] = {{"ids", 1, NULL, IDS},
-                                      {"text", 1, NULL, TEXT},
-                                      {"count", 1, NULL, COUNT},
-                                      {"batch", 1, NULL, BATCH},
-                                      {"type", 1, NULL, TYPE},
-                                      {"cache", 1, NULL, CACHE},
-                                      {"temperature", 1, NULL, TEMPERATURE},
-                                      {"top-p", 1, NULL, TOP_P},
-                                      {"seed", 1, NULL, SEED},
-                                      {"logits", 1, NULL, LOGITS},
-                                      {"device", 1, NULL, DEVICE},
-                                      {"time", 0, NULL, TIME},
-                                      {NULL, 0, NULL, 0}};
+enum {
+    IDS = 1,
+    TEXT,
+    COUNT,
+    BATCH,
+    TYPE,
+    CACHE,
+    STREAM,
+    TEMPERATURE,
+    TOP_P,
+    SEED,
+    LOGITS,
+    DEVICE,
+    TIME
+};
+static const struct option table[] = {
+    {"ids", 1, NULL, IDS},       {"text", 1, NULL, TEXT},
+    {"count", 1, NULL, COUNT},   {"batch", 1, NULL, BATCH},
+    {"type", 1, NULL, TYPE},     {"cache", 1, NULL, CACHE},
+    {"stream", 1, NULL, STREAM}, {"temperature", 1, NULL, TEMPERATURE},
+    {"top-p", 1, NULL, TOP_P},   {"seed", 1, NULL, SEED},
+    {"logits", 1, NULL, LOGITS}, {"device", 1, NULL, DEVICE},
+    {"time", 0, NULL, TIME},     {NULL, 0, NULL, 0}};
 
 static ptxgen_status read_option(struct options *o, int option, ptxgen_error *err)
 {
@@ -108,6 +118,12 @@ static ptxgen_status read_option(struct options *o, int option, ptxgen_error *er
     case BATCH: return read_number("batch", optarg, 1, MOST_PROMPTS, &o->batch, err);
     case TYPE: return read_type("type", optarg, &o->type, err);
     case CACHE: return read_type("cache", optarg, &o->cache_type, err);
+    case STREAM:
+        status = read_type("stream", optarg, &o->stream_type, err);
+        if (status || o->stream_type == PTXGEN_F16)
+            status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                                 "--stream %s: f32 or bf16 is due", optarg);
+        return status;
     case TEMPERATURE: return read_fraction("temperature", optarg, 100, &o->temperature, err);
     case TOP_P: return read_fraction("top-p", optarg, 1, &o->top_p, err);
     case SEED:
@@ -128,7 +144,7 @@ ptxgen_status options_read(int argc, char **argv, struct options *o, ptxgen_erro
     o->device = "auto";
     o->count = 24;
     o->type = PTXGEN_BF16;
-    o->cache_type = UNSET;
+    o->cache_type = o->stream_type = UNSET;
     o->top_p = 1;
     ptxgen_status status = PTXGEN_OK;
     int option;
@@ -143,6 +159,8 @@ ptxgen_status options_read(int argc, char **argv, struct options *o, ptxgen_erro
         o->batch = o->prompt_count;
     if (o->cache_type == UNSET)
         o->cache_type = o->type;
+    if (o->stream_type == UNSET)
+        o->stream_type = o->type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F32;
     for (uint32_t i = 1; i < o->prompt_count && !status; i++)
         if (!o->prompts[i].text != !o->prompts[0].text)
             status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,

@@ -18,7 +18,7 @@ struct options {
     struct prompt prompts[MOST_PROMPTS];
     uint32_t prompt_count;
     uint32_t count, batch;
-    uint8_t type, cache_type; /* ptxgen_element */
+    uint8_t type, cache_type, stream_type; /* ptxgen_element */
     float temperature, top_p; /* temperature 0: the largest logit */
     uint64_t seed;
     bool time, has_text;

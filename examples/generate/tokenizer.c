@@ -1,33 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * SentencePiece's way from text to ids: spaces become ▁, each character is a piece, and of all
- * neighbours that together are a token those with the highest score are joined, until none are
- * left. Pieces that are no token are taken byte by byte.
- */
-#include "tokenizer.h"
+/* The vocabulary of a file, and special tokens in a text. */
+#include "vocabulary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct word {
-    const char *bytes;
-    size_t length;
-    int32_t id;
-    float score;
-};
-
-struct tokenizer {
-    uint32_t count;
-    struct word *words;   /* by id */
-    struct word *by_text; /* sorted */
-    bool *is_hidden;      /* control tokens, by id */
-    int32_t bytes[256];   /* the tokens <0x00> to <0xFF>, or −1 */
-    int32_t first, last;  /* of a text, or −1 */
-    bool is_sentencepiece, adds_first, adds_space;
-};
-
-static const char space[] = "\xE2\x96\x81"; /* ▁ */
 
 static int by_bytes(const void *left, const void *right)
 {
@@ -37,7 +14,7 @@ static int by_bytes(const void *left, const void *right)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-static const struct word *find(const struct tokenizer *t, const char *bytes, size_t length)
+const struct word *vocabulary_find(const struct tokenizer *t, const char *bytes, size_t length)
 {
     const struct word key = {.bytes = bytes, .length = length};
     return bsearch(&key, t->by_text, t->count, sizeof *t->by_text, by_bytes);
@@ -62,23 +39,31 @@ static int32_t special(const ptxgen_gguf *file, const char *key)
     return ptxgen_gguf_get_u32(file, key, &id, NULL) == PTXGEN_OK ? (int32_t)id : -1;
 }
 
+static int by_length(const void *left, const void *right)
+{
+    const struct word *a = left, *b = right;
+    return (a->length < b->length) - (a->length > b->length);
+}
+
 static void read_words(struct tokenizer *t, ptxgen_gguf_array tokens, ptxgen_gguf_array scores,
                        ptxgen_gguf_array types)
 {
-    enum { CONTROL = 3, BYTE = 6 };
     ptxgen_gguf_value token, score = {0}, type = {0};
     memset(t->bytes, -1, sizeof t->bytes);
     for (uint32_t i = 0; i < t->count && ptxgen_gguf_array_next(&tokens, &token); i++) {
         ptxgen_gguf_array_next(&scores, &score);
         ptxgen_gguf_array_next(&types, &type);
         t->words[i] = (struct word){token.string.bytes, token.string.length, (int32_t)i, score.f32};
-        t->is_hidden[i] = type.u == CONTROL;
-        int byte = type.u == BYTE ? byte_of_word(token.string) : -1;
+        t->kinds[i] = type.u < UINT8_MAX ? (uint8_t)type.u : 0;
+        if ((type.u == KIND_CONTROL || type.u == KIND_USER_DEFINED) && token.string.length)
+            t->specials[t->special_count++] = t->words[i];
+        int byte = type.u == KIND_BYTE ? byte_of_word(token.string) : -1;
         if (byte >= 0)
             t->bytes[byte] = (int32_t)i;
     }
     memcpy(t->by_text, t->words, t->count * sizeof *t->words);
     qsort(t->by_text, t->count, sizeof *t->by_text, by_bytes);
+    qsort(t->specials, t->special_count, sizeof *t->specials, by_length);
 }
 
 ptxgen_status tokenizer_open(const ptxgen_gguf *file, struct tokenizer **tokenizer,
@@ -101,9 +86,10 @@ ptxgen_status tokenizer_open(const ptxgen_gguf *file, struct tokenizer **tokeniz
         t->count = (uint32_t)tokens.count;
         t->words = calloc(t->count + 1, sizeof *t->words);
         t->by_text = calloc(t->count + 1, sizeof *t->by_text);
-        t->is_hidden = calloc(t->count + 1, sizeof *t->is_hidden);
+        t->specials = calloc(t->count + 1, sizeof *t->specials);
+        t->kinds = calloc(t->count + 1, sizeof *t->kinds);
     }
-    if (!t || !t->words || !t->by_text || !t->is_hidden) {
+    if (!t || !t->words || !t->by_text || !t->specials || !t->kinds) {
         tokenizer_close(t);
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the vocabulary");
     }
@@ -112,6 +98,8 @@ ptxgen_status tokenizer_open(const ptxgen_gguf *file, struct tokenizer **tokeniz
     t->last = special(file, "tokenizer.ggml.eos_token_id");
     t->is_sentencepiece = model.length == 5 && memcmp(model.bytes, "llama", 5) == 0;
     t->adds_first = t->adds_space = true;
+    ptxgen_gguf_get_string(file, "tokenizer.ggml.pre", &t->pre, NULL);
+    ptxgen_gguf_get_array(file, "tokenizer.ggml.merges", &t->merge_strings, NULL);
     ptxgen_gguf_get_bool(file, "tokenizer.ggml.add_bos_token", &t->adds_first, NULL);
     ptxgen_gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->adds_space, NULL);
     *tokenizer = t;
@@ -124,7 +112,9 @@ void tokenizer_close(struct tokenizer *t)
         return;
     free(t->words);
     free(t->by_text);
-    free(t->is_hidden);
+    free(t->specials);
+    free(t->kinds);
+    free(t->merges);
     free(t);
 }
 
@@ -135,41 +125,10 @@ bool tokenizer_ends(const struct tokenizer *t, int32_t id)
 
 /* ---- ids to text ---- */
 
-/*
- * Byte-level BPE writes each byte as a character: those that print as themselves, the others, in
- * order, from U+0100 on.
- */
-static int byte_of(unsigned character)
-{
-    int byte = -1;
-    bool prints = (character > 32 && character < 127) ||
-                  (character > 160 && character < 256 && character != 173);
-    if (prints)
-        return (int)character;
-    for (unsigned others = 256; others <= character && byte < 256; others++)
-        do
-            byte++;
-        while ((byte > 32 && byte < 127) || (byte > 160 && byte < 256 && byte != 173));
-    return byte < 256 ? byte : -1;
-}
-
-static size_t bpe_text(const struct word *word, char *text, size_t size)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < word->length && length + 1 < size; i++) {
-        unsigned c = (unsigned char)word->bytes[i];
-        if (c >= 0xC0 && c < 0xE0 && i + 1 < word->length)
-            c = (c & 0x1F) << 6 | ((unsigned char)word->bytes[++i] & 0x3F);
-        int byte = byte_of(c);
-        if (byte >= 0)
-            text[length++] = (char)byte;
-    }
-    return length;
-}
-
 static size_t piece_text(const struct tokenizer *t, const struct word *word, char *text,
                          size_t size)
 {
+    static const char space[] = "\xE2\x96\x81"; /* ▁ */
     size_t length = 0;
     for (int byte = 0; byte < 256; byte++)
         if (t->bytes[byte] == word->id) {
@@ -184,120 +143,81 @@ static size_t piece_text(const struct tokenizer *t, const struct word *word, cha
     return length;
 }
 
+/* A token whose text stands for itself. */
+static size_t plain_text(const struct word *word, char *text, size_t size)
+{
+    size_t length = word->length < size - 1 ? word->length : size - 1;
+    memcpy(text, word->bytes, length);
+    return length;
+}
+
 void tokenizer_text(const struct tokenizer *t, int32_t id, char *text, size_t size)
 {
     size_t length = 0;
-    if (size > 1 && id >= 0 && (uint32_t)id < t->count && !t->is_hidden[id])
-        length = t->is_sentencepiece ? piece_text(t, &t->words[id], text, size)
-                                     : bpe_text(&t->words[id], text, size);
+    if (size > 1 && id >= 0 && (uint32_t)id < t->count && t->kinds[id] != KIND_CONTROL) {
+        const struct word *word = &t->words[id];
+        length = t->is_sentencepiece                 ? piece_text(t, word, text, size)
+                 : t->kinds[id] == KIND_USER_DEFINED ? plain_text(word, text, size)
+                                                     : bpe_text(word, text, size - 1);
+    }
     if (size)
         text[length] = 0;
 }
 
 /* ---- text to ids ---- */
 
-struct piece {
-    const char *bytes;
-    size_t length;
-    const struct word *joined; /* with the next piece, if that is a token */
-};
-
-static void look_ahead(const struct tokenizer *t, struct piece *pieces, size_t count, size_t i)
+/* The longest special token at the text's begin, or NULL. */
+static const struct word *special_at(const struct tokenizer *t, const char *text, size_t length)
 {
-    pieces[i].joined =
-        i + 1 < count ? find(t, pieces[i].bytes, pieces[i].length + pieces[i + 1].length) : NULL;
+    for (uint32_t i = 0; i < t->special_count; i++) {
+        const struct word *word = &t->specials[i];
+        if (word->length <= length && memcmp(word->bytes, text, word->length) == 0)
+            return word;
+    }
+    return NULL;
 }
 
-static size_t join_pieces(const struct tokenizer *t, struct piece *pieces, size_t count)
+/* The text up to the next special token, then that token. */
+static ptxgen_status add_part(struct tokenizer *t, const char **text, struct ids *ids,
+                              ptxgen_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        look_ahead(t, pieces, count, i);
-    for (;;) {
-        size_t best = count;
-        for (size_t i = 0; i < count; i++)
-            if (pieces[i].joined &&
-                (best == count || pieces[i].joined->score > pieces[best].joined->score))
-                best = i;
-        if (best == count)
-            return count;
-        pieces[best].length += pieces[best + 1].length;
-        memmove(pieces + best + 1, pieces + best + 2, (count - best - 2) * sizeof *pieces);
-        count--;
-        look_ahead(t, pieces, count, best);
-        if (best)
-            look_ahead(t, pieces, count, best - 1);
-    }
+    const char *at = *text;
+    const struct word *word = NULL;
+    const size_t length = strlen(at);
+    size_t before = 0;
+    while (before < length && !(word = special_at(t, at + before, length - before)))
+        before++;
+    *text += before + (word ? word->length : 0);
+    ptxgen_status status = PTXGEN_OK;
+    if (before)
+        status = t->is_sentencepiece ? sentencepiece_ids(t, at, before, ids, err)
+                                     : bpe_ids(t, at, before, ids, err);
+    if (!status && word)
+        ids->list[ids->count++] = word->id;
+    return status;
 }
 
-/* The text with ▁ for spaces, and one at its beginning where the model has that. */
-static char *with_spaces(const struct tokenizer *t, const char *text)
+ptxgen_status tokenizer_ids(struct tokenizer *t, const char *text, int32_t **list, uint32_t *count,
+                            ptxgen_error *err)
 {
-    char *to = malloc(3 * strlen(text) + 4), *end = to;
-    if (!to)
-        return NULL;
-    if (t->adds_space) {
-        memcpy(end, space, 3);
-        end += 3;
-    }
-    for (; *text; text++) {
-        bool is_space = *text == ' ';
-        memcpy(end, is_space ? space : text, is_space ? 3 : 1);
-        end += is_space ? 3 : 1;
-    }
-    *end = 0;
-    return to;
-}
-
-static size_t split_characters(const char *text, struct piece *pieces)
-{
-    size_t count = 0;
-    for (; *text; count++) {
-        size_t length = 1;
-        while (((unsigned char)text[length] & 0xC0) == 0x80)
-            length++;
-        pieces[count] = (struct piece){text, length, NULL};
-        text += length;
-    }
-    return count;
-}
-
-static uint32_t piece_ids(const struct tokenizer *t, const struct piece *piece, int32_t *ids)
-{
-    const struct word *word = find(t, piece->bytes, piece->length);
-    uint32_t count = 0;
-    if (word) {
-        ids[0] = word->id;
-        return 1;
-    }
-    for (size_t i = 0; i < piece->length; i++)
-        if (t->bytes[(unsigned char)piece->bytes[i]] >= 0)
-            ids[count++] = t->bytes[(unsigned char)piece->bytes[i]];
-    return count;
-}
-
-ptxgen_status tokenizer_ids(const struct tokenizer *t, const char *text, int32_t **ids,
-                            uint32_t *count, ptxgen_error *err)
-{
-    *ids = NULL;
+    enum { ADDED = 3 }; /* to a part between special tokens: ▁ may be three tokens */
+    struct ids ids = {.list = calloc((ADDED + 1) * (strlen(text) + 1), sizeof *ids.list)};
+    ptxgen_status status = PTXGEN_OK;
+    *list = NULL;
     *count = 0;
-    if (!t->is_sentencepiece)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "the file's vocabulary is not SentencePiece's: give ids");
-    char *spaced = with_spaces(t, text);
-    struct piece *pieces = spaced ? calloc(strlen(spaced) + 1, sizeof *pieces) : NULL;
-    int32_t *list = pieces ? calloc(strlen(spaced) + 1, sizeof *list) : NULL;
-    if (!list) {
-        free(pieces);
-        free(spaced);
+    if (!ids.list)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the text's tokens");
+    const struct word *begin = special_at(t, text, strlen(text));
+    if (t->adds_first && t->first >= 0 && !(begin && begin->id == t->first))
+        ids.list[ids.count++] = t->first;
+    do
+        status = add_part(t, &text, &ids, err);
+    while (!status && *text);
+    if (status) {
+        free(ids.list);
+        return status;
     }
-    if (t->adds_first && t->first >= 0)
-        list[(*count)++] = t->first;
-    size_t left = join_pieces(t, pieces, split_characters(spaced, pieces));
-    for (size_t i = 0; i < left; i++)
-        *count += piece_ids(t, &pieces[i], list + *count);
-    *ids = list;
-    free(pieces);
-    free(spaced);
+    *list = ids.list;
+    *count = ids.count;
     return PTXGEN_OK;
 }

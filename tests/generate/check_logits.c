@@ -2,8 +2,9 @@
 /*
  * Compares a model's logits with a golden file's:
  *
- *     check_logits MODEL GOLDEN f32|f16|bf16 [DEVICE [PROMPTS]]      PROMPTS: the first so many
- * alone
+ *     check_logits MODEL GOLDEN f32|f16|bf16|bf16-stream [DEVICE [PROMPTS]]
+ *
+ * With PROMPTS, the first so many alone. The stream of residuals is f32, and bf16 with bf16-stream.
  *
  * Exit status: 0 where all are within the type's limit and every greedy token is the same.
  */
@@ -21,6 +22,9 @@ static void progress(void *user, uint32_t done, uint32_t count)
     fprintf(stderr, "\rprompt: %u of %u tokens%s", done, count, done == count ? "\n" : "");
 }
 
+static const char usage[] =
+    "check_logits MODEL GOLDEN f32|f16|bf16|bf16-stream [DEVICE [PROMPTS]]\n";
+
 static int report(const struct golden *g, uint8_t type)
 {
     for (uint32_t i = 0; i < g->count; i++) {
@@ -36,16 +40,22 @@ static int report(const struct golden *g, uint8_t type)
 int main(int argc, char **argv)
 {
     uint8_t type = 0;
+    const bool narrow = argc > 3 && strcmp(argv[3], "bf16-stream") == 0;
+    if (narrow)
+        argv[3][strlen("bf16")] = 0;
     while (argc > 3 && type < 3 && strcmp(types[type], argv[3]) != 0)
         type++;
     if (argc < 4 || type == 3)
-        return fputs("check_logits MODEL GOLDEN f32|f16|bf16 [DEVICE [PROMPTS]]\n", stderr), 2;
+        return fputs(usage, stderr), 2;
     struct golden golden = {0};
     struct device device = {0};
     struct model model = {0};
     ptxgen_error err;
-    struct forward_options options = {
-        .type = type, .cache_type = type, .longest_prompt = 1024, .progress = progress};
+    struct forward_options options = {.type = type,
+                                      .cache_type = type,
+                                      .stream_type = narrow ? PTXGEN_BF16 : PTXGEN_F32,
+                                      .longest_prompt = 1024,
+                                      .progress = progress};
     ptxgen_status status = golden_open(argv[2], &golden, &err);
     if (argc > 5 && atoi(argv[5]) > 0 && (uint32_t)atoi(argv[5]) < golden.count)
         golden.count = (uint32_t)atoi(argv[5]);

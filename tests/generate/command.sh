@@ -35,6 +35,7 @@ refuses "token 320 is not in the vocabulary of 320" "$model" --ids 1,320
 refuses "prompt and answer are 257 tokens; the model was made for 256" "$model" --ids 1 --count 256
 refuses "--ids 1,x: ids with commas between them are due" "$model" --ids 1,x
 refuses "--type f8: f32, f16 or bf16 is due" "$model" --ids 1 --type f8
+refuses "--stream f16: f32 or bf16 is due" "$model" --ids 1 --stream f16
 refuses "--batch 9: a number from 1 to 8 is due" "$model" --ids 1 --batch 9
 refuses "all prompts are ids, or all are texts" "$model" --ids 1 --text hello
 exit $failed

@@ -65,12 +65,12 @@ static void add_layer(struct small_llama *l, uint32_t layer)
         uint32_t type, n, k;
     } matrices[] = {
         {"attn_q", PTXGEN_GGUF_Q4_0, queries, LLAMA_HIDDEN},
-        {"attn_k", PTXGEN_GGUF_Q5_0, pairs, LLAMA_HIDDEN},
+        {"attn_k", layer ? PTXGEN_GGUF_F16 : PTXGEN_GGUF_Q5_0, pairs, LLAMA_HIDDEN},
         {"attn_v", layer ? PTXGEN_GGUF_Q8_0 : PTXGEN_GGUF_Q4_0, pairs, LLAMA_HIDDEN},
         {"attn_output", PTXGEN_GGUF_Q8_0, LLAMA_HIDDEN, queries},
         {"ffn_gate", PTXGEN_GGUF_MXFP4, LLAMA_FEED_FORWARD, LLAMA_HIDDEN},
-        {"ffn_up", PTXGEN_GGUF_Q5_1, LLAMA_FEED_FORWARD, LLAMA_HIDDEN},
-        {"ffn_down", PTXGEN_GGUF_Q4_1, LLAMA_HIDDEN, LLAMA_FEED_FORWARD},
+        {"ffn_up", layer ? PTXGEN_GGUF_BF16 : PTXGEN_GGUF_Q5_1, LLAMA_FEED_FORWARD, LLAMA_HIDDEN},
+        {"ffn_down", layer ? PTXGEN_GGUF_F32 : PTXGEN_GGUF_Q4_1, LLAMA_HIDDEN, LLAMA_FEED_FORWARD},
     };
     char name[48];
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {

@@ -80,8 +80,12 @@ static void assert_llama(const char *name, uint8_t type, bool has_factors, bool 
     small_llama_write(llama, folder, path, sizeof path);
     assert_ok(device_open(name, &device, &err), &err);
     assert_ok(model_open(&device, path, &model, &err), &err);
-    const struct forward_options options = {
-        .type = type, .cache_type = type, .batch = SEQUENCES, .context = LLAMA_CONTEXT};
+    const struct forward_options options = {.type = type,
+                                            .cache_type = type,
+                                            .stream_type =
+                                                type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F32,
+                                            .batch = SEQUENCES,
+                                            .context = LLAMA_CONTEXT};
     assert_ok(forward_create(&device, &model, &options, &f, &err), &err);
     generate(llama, &device, f, tolerance);
     forward_destroy(f);

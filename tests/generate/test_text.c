@@ -90,7 +90,7 @@ static ptxgen_gguf *make_file(struct bytes *b, const char *model, bool adds_spac
     return file;
 }
 
-static void assert_ids(const struct tokenizer *t, const char *text, const int32_t *right,
+static void assert_ids(struct tokenizer *t, const char *text, const int32_t *right,
                        uint32_t right_count)
 {
     int32_t *ids;
@@ -150,9 +150,27 @@ static void ids_are_text_again(void **state)
     bytes_free(&b);
 }
 
+/* A special token is that token, and what stands behind it begins as a text does. */
+static void special_tokens_in_a_text_are_tokens(void **state)
+{
+    (void)state;
+    struct bytes b = {0};
+    struct tokenizer *t;
+    ptxgen_error err;
+    ptxgen_gguf *file = make_file(&b, "llama", true);
+    assert_ok(tokenizer_open(file, &t, &err), &err);
+    static const int32_t turns[] = {0, 12, 11, 1, 12}, begun[] = {0, 12}, none[] = {0, 1};
+    assert_ids(t, "hello</s>h", turns, 5);
+    assert_ids(t, "<s>h", begun, 2);
+    assert_ids(t, "</s>", none, 2);
+    tokenizer_close(t);
+    ptxgen_gguf_destroy(file);
+    bytes_free(&b);
+}
+
 /* Byte-level BPE writes a space as U+0120, the byte 0x0A as U+010A, 0x81 as U+0123, 0xE9 as itself.
  */
-static void bpe_gives_text_and_takes_none(void **state)
+static void bpe_gives_text_and_takes_none_without_its_rules(void **state)
 {
     (void)state;
     struct bytes b = {0};
@@ -165,7 +183,8 @@ static void bpe_gives_text_and_takes_none(void **state)
     assert_text(t, 7, "he");
     assert_text(t, 17, " h\n\x81\xE9");
     assert_refusal(tokenizer_ids(t, "he", &ids, &count, &err), &err, PTXGEN_ERROR_UNSUPPORTED,
-                   "the file's vocabulary is not SentencePiece's: give ids");
+                   "text is split into words as llama-bpe does, and tokenizer.ggml.pre is \"\": "
+                   "give ids");
     tokenizer_close(t);
     ptxgen_gguf_destroy(file);
     bytes_free(&b);
@@ -204,7 +223,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_joined_by_scores),
         cmocka_unit_test(ids_are_text_again),
-        cmocka_unit_test(bpe_gives_text_and_takes_none),
+        cmocka_unit_test(special_tokens_in_a_text_are_tokens),
+        cmocka_unit_test(bpe_gives_text_and_takes_none_without_its_rules),
         cmocka_unit_test(top_p_draws_from_the_likeliest_in_proportion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
