@@ -206,15 +206,57 @@ static uint32_t widest(const char *target_name, uint8_t codes)
     return plan.variants[plan.variant_count - 1].tile_m;
 }
 
-/* Where sums of blocks, or operands that are turned into f16, need registers beside the sums. */
+/* Where operands that are turned into f16 need registers beside the sums. */
 static void the_widest_tile_is_halved_where_registers_are_short(void **state)
 {
     (void)state;
-    const char *const halved[] = {"sm_90", "sm_90a", "sm_100"}, *const same[] = {"sm_89", "sm_120"};
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(widest(halved[i], PTXGEN_W8A8_E4M3), 128);
+    const char *const halved[] = {"sm_90", "sm_100"}, *const same[] = {"sm_89", "sm_90a", "sm_120"};
     for (int i = 0; i < 2; i++)
+        assert_int_equal(widest(halved[i], PTXGEN_W8A8_E4M3), 128);
+    for (int i = 0; i < 3; i++)
         assert_int_equal(widest(same[i], PTXGEN_W8A8_E4M3), widest(same[i], PTXGEN_W8A8_S8));
+}
+
+/* On wgmma two warpgroups have registers for two strips of 64 tokens, and four do not. */
+static void the_widest_tile_has_strips_of_tokens(void **state)
+{
+    (void)state;
+    ptxgen_target target = target_of("sm_90a");
+    for (uint32_t group = 0; group <= PTXGEN_W8A8_GROUP; group += PTXGEN_W8A8_GROUP)
+        for (uint32_t wn = 0; wn <= 2; wn++) {
+            const ptxgen_w8a8_spec spec = {
+                .k = 512, .n = 512, .codes = PTXGEN_W8A8_E4M3, .group = (uint8_t)group};
+            const ptxgen_tile tile = {.kind = PTXGEN_WGMMA,
+                                      .tile_m = 256,
+                                      .tile_n = 128,
+                                      .wn = wn,
+                                      .ctas = 1,
+                                      .cluster = 1};
+            ptxgen_w8a8_plan plan;
+            ptxgen_error err;
+            assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+            assert_int_equal(ptxgen_w8a8_use_tile(&plan, &tile, &err),
+                             group || wn == 2 ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK);
+            if (!group && wn < 2)
+                assert_true(plan.variants[0].wm == 8 && plan.variants[0].wn == 1);
+        }
+}
+
+/* CTAs that quantise more tokens than there are multiprocessors need shared memory themselves. */
+static void wide_tiles_leave_room_to_ctas_that_quantise(void **state)
+{
+    (void)state;
+    ptxgen_target target = target_of("sm_90a");
+    for (uint8_t scales = PTXGEN_W8A8_DYNAMIC; scales <= PTXGEN_W8A8_QUANTISED; scales++) {
+        const ptxgen_w8a8_spec spec = {
+            .k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16, .scales = scales};
+        ptxgen_w8a8_plan plan;
+        ptxgen_error err;
+        assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+        const ptxgen_tile *v = ptxgen_w8a8_choose(&plan, 256);
+        assert_true(v->tile_m == 128 && v->tile_n == 128);
+        assert_int_equal(v->stages, scales == PTXGEN_W8A8_QUANTISED ? 7 : 6);
+    }
 }
 
 int main(void)
@@ -226,6 +268,8 @@ int main(void)
         cmocka_unit_test(a_bound_is_stated_where_it_can_be),
         cmocka_unit_test(weights_of_unknown_codes_are_refused),
         cmocka_unit_test(the_widest_tile_is_halved_where_registers_are_short),
+        cmocka_unit_test(the_widest_tile_has_strips_of_tokens),
+        cmocka_unit_test(wide_tiles_leave_room_to_ctas_that_quantise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

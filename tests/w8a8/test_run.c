@@ -162,6 +162,9 @@ static void tiles_of_wgmma_with_e4m3_codes_are_right(void **state)
         {"1500", "2000", "64", "bf16", "--tile=tile_m=64,kind=1,wk=2", "--w-stride=1504"},
         {"272", "300", "300", "f16", "--tile=tile_m=128,tile_n=64,kind=1,wk=2", "--bias"},
         {"400", "301", "190", "f32", "--tile=tile_m=128,tile_n=128,wn=1,kind=1", "--bias"},
+        {"400", "301", "300", "f32", "--tile=tile_m=256,tile_n=128,kind=1", "--bias"},
+        {"1040", "264", "257", "f16", "--tile=tile_m=256,tile_n=128,kind=1", "--residual"},
+        {"656", "264", "600", "bf16", "--tile=tile_m=256,tile_n=96,kind=1", "--e5m2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_e4m3(cases[i], "cpu:sm_90");

@@ -287,7 +287,8 @@ void w8a8_begin_wgmma_sums(struct product *q)
         return; /* the first products overwrite the sums */
     q->never = ptx_setp_ne_u32(k, q->g.m, q->g.m);
     for (uint32_t r = 0; r < count_wgmma_sums(q); r++) {
-        ptx_mov_u32_to(k, q->acc[0][r / 4][r % 4], U32(0));
+        for (uint32_t strip = 0; strip < w8a8_strips(q->v); strip++)
+            ptx_mov_u32_to(k, q->acc[strip][r / 4][r % 4], U32(0));
         for (uint32_t i = 0; i < q->v->wk; i++)
             q->block_sums[i][r] = ptx_mov_f32(k, F32(0));
     }
@@ -319,10 +320,10 @@ void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t colum
     ptx_wgmma_k32_s32_s8_s8(q->g.k, (int)columns, sums, a, b, block || step ? q->always : later);
 }
 
-void w8a8_add_blocks(struct product *q)
+void w8a8_add_blocks(struct product *q, uint32_t strip)
 {
     for (uint32_t i = 0; i < q->v->wk; i++)
-        add_to_sums(q, q->acc[0][0], q->block_sums[i], count_wgmma_sums(q));
+        add_to_sums(q, q->acc[strip][0], q->block_sums[i], count_wgmma_sums(q));
 }
 
 struct work w8a8_work_of_sum(ptx_kernel *k, bool wide, const ptxgen_w8a8_spec *s, ptx_u32 sum)

@@ -192,7 +192,9 @@ struct direct {
     struct gemm_chunk pair; /* a pair of columns of y, where y is not f64 */
     ptx_u32 column, n;      /* the lane's first column in a tile, and in all of N */
     ptx_s32 left;           /* columns of the tile from that one on */
-    ptx_u32 row[2];         /* the lane's rows in a tile */
+    ptx_u32 row[2];         /* the lane's rows in the tile's first strip */
+    ptx_u32 first;          /* the tile's first token */
+    uint32_t strip;         /* which is stored */
     struct row_token tokens[2];
     ptx_u64 y[2], residual[2];         /* addresses of their outputs in the lane's first column */
     ptx_f32 scale[MAX_TOKEN_TILES][2]; /* of the lane's columns, where they are loaded ahead */
@@ -299,7 +301,7 @@ void w8a8_begin_wgmma_sums(struct product *q);
 void w8a8_wgmma(struct product *q, uint32_t block, uint32_t step, uint32_t columns, ptx_u64 a,
                 ptx_u64 b, ptx_pred later);
 /* Where blocks have sums apart: adds those of a stage, whose products have completed. */
-void w8a8_add_blocks(struct product *q);
+void w8a8_add_blocks(struct product *q, uint32_t strip);
 /* block_scales.c, where scales are of groups of K: */
 /* Finds the scales of a tile, and loads those of a stage along K, with which its part begins. */
 void w8a8_locate_scales(struct product *q, ptx_u32 tile, ptx_u32 stage);

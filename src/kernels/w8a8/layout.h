@@ -273,7 +273,12 @@ static inline uint32_t w8a8_consumer_threads(const ptxgen_tile *v)
 {
     return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
-/* Whether consumer warpgroups, of which there are four, need registers of the producer's. */
+/* Strips of 64 tokens that a warpgroup multiplies one after the other. */
+static inline uint32_t w8a8_strips(const ptxgen_tile *v)
+{
+    return w8a8_tokens_are_m(v) ? v->tile_m / W8A8_TILE_ROWS / v->wm : 1;
+}
+/* Whether consumer warpgroups, of many sums each, need registers of the producer's. */
 static inline bool w8a8_moves_registers(const ptxgen_tile *v)
 {
     return gemm_is_wgmma(v) && v->tile_m == 256;

@@ -224,12 +224,13 @@ static uint64_t tiles_of(const ptxgen_tile *v, uint64_t m)
 /* ---- tiles of wgmma ---- */
 
 /*
- * Tokens of the widest tile. Where a type's sums of a block of wgmma are apart, these need
- * registers beside the tile's sums, and so do operands of mma.sync that are widened.
+ * Tokens of the widest tile. Operands of mma.sync that are widened need registers beside the tile's
+ * sums, and so do scales of groups beside strips of tokens.
  */
 static uint32_t most_tile_m(const ptxgen_w8a8_plan *p)
 {
-    return w8a8_widens_codes(p) ? MOST_TILE_M / 2 : MOST_TILE_M;
+    bool has_strips = gemm_has_wgmma(&p->target) && !w8a8_has_groups(&p->spec);
+    return w8a8_widens_codes(p) && !has_strips ? MOST_TILE_M / 2 : MOST_TILE_M;
 }
 
 static bool has_clusters(const ptxgen_w8a8_plan *p)
@@ -247,22 +248,38 @@ static uint32_t most_n_of(const ptxgen_tile *v)
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
-    bool has_room = v->tile_m <= most_tile_m(p); /* for the sums of a stage, in registers */
-    return has_room && gemm_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES &&
-           !v->fused && v->cluster == 1;
+    return v->tile_m <= most_tile_m(p) && gemm_has_wgmma(&p->target) &&
+           w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES && !v->fused && v->cluster == 1;
+}
+
+/*
+ * Leaves shared memory of a multiprocessor to CTAs that quantise where there are more tokens than
+ * multiprocessors, so that the product's CTAs begin beside them.
+ */
+static void leave_room(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
+{
+    enum { ROOM = 8 * 1024 };
+    uint64_t most = plan_shared_limit(&p->target, 1) - ROOM;
+    bool has_many = v->wn == 1 && v->tile_m == WIDE_TILE_M && !w8a8_takes_codes(&p->spec);
+    while (has_many && v->stages > W8A8_LEAST_STAGES && shared_bytes(p, v) > most)
+        v->stages--;
 }
 
 /*
  * Warpgroups have 64 tokens, and few features each, so that all end the tile soon; or with wn = 1
- * all features, of which wide tiles then read fewer bytes in shared memory.
+ * all features, of which wide tiles then read fewer bytes in shared memory. Where sums of a block
+ * are apart, the two warpgroups of the widest tile have two strips of 64 tokens each, and registers
+ * for the sums of a block of one of them.
  */
 static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { MOST_WARPS = 16 };
-    bool is_wide = v->wn == 1;
+    uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
+    uint32_t strips = sums && v->tile_m == MOST_TILE_M ? 2 : 1;
+    bool is_wide = v->wn == 1 || (strips > 1 && !v->wn);
     uint32_t asked = is_wide && v->tile_n % 16 == 0 ? v->tile_n : 0;
     uint32_t most = w8a8_most_features(&p->spec, v);
-    v->wm = v->tile_m / W8A8_TILE_ROWS;
+    v->wm = v->tile_m / W8A8_TILE_ROWS / strips;
     for (v->wn = v->wn ? v->wn : 1;
          !is_wide && 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
         ;
@@ -271,13 +288,15 @@ static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
     v->tile_n = v->tile_n < asked ? asked : v->tile_n;
     v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
-    uint32_t sums = w8a8_code_type(p->spec.codes)->sum_blocks;
     uint32_t most_blocks = sums ? sums * LEAST_WGMMA_M / v->tile_m : v->wk;
-    bool has_warps = (uint64_t)v->wn * v->wm <= MOST_WARPS;
+    bool has_warps = (uint64_t)v->wn * v->wm <= MOST_WARPS && (strips == 1 || v->wn == 1);
     if (w8a8_has_groups(&p->spec) && w8a8_group_features(v) > w8a8_block_rows(&p->spec))
         return false; /* no warp has rows in three blocks */
-    return has_warps && !(v->wk & (v->wk - 1)) && v->wk <= most_blocks &&
-           v->tile_m >= LEAST_WGMMA_M && v->tile_n <= most_n_of(v) && fill_stages(p, v);
+    bool fits = has_warps && !(v->wk & (v->wk - 1)) && v->wk <= most_blocks &&
+                v->tile_m >= LEAST_WGMMA_M && v->tile_n <= most_n_of(v) && fill_stages(p, v);
+    if (fits)
+        leave_room(p, v);
+    return fits;
 }
 
 /* Tiles of few tokens have 64 features for each warpgroup, and stages of two blocks of K. */
@@ -296,12 +315,22 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
            v->wn <= MOST_WARPS_ALONG_N && !(v->tile_n & (v->tile_n - 1)) && fill_stages(p, v);
 }
 
+/* Multiply-adds of a tile in a nanosecond; fewer where sums of blocks are apart. */
+static uint32_t multiply_rate(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
+{
+    if (!gemm_is_wgmma(v))
+        return 3000;
+    if (w8a8_code_type(p->spec.codes)->integer)
+        return 6500;
+    return w8a8_strips(v) > 1 ? 5440 : 5200;
+}
+
 /*
  * The time of a tile for a byte of K, in picoseconds: the longest of reading W from memory (23
  * bytes a nanosecond and multiprocessor, more where some are idle), reading W and codes from the L2
- * (45, as boxes 80 to 100), multiplying (3000 multiply-adds, by wgmma 6500), writing and reading
- * operands in shared memory (200 to 250), and the least time of wgmma between two stages.
- * docs/notes/w8a8.md says where the rates come from.
+ * (45, as boxes 80 to 100), multiplying, writing and reading operands in shared memory (200 to
+ * 250), and the least time of wgmma between two stages. docs/notes/w8a8.md says where the rates
+ * come from.
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint32_t m,
                           uint64_t busy)
@@ -314,10 +343,10 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_tile *v, uint3
     uint64_t rate = present ? 100 : gemm_is_wgmma(v) ? 80 : 45;
     /* reads of w, all but the first from the L2 */
     uint64_t reads = tokens_are_m ? (m + v->tile_m - 1) / v->tile_m : 1;
-    const uint64_t times[] = {
-        rows * busy * 1000 / (23 * reads * p->target.multiprocessors), (rows + codes) * 1000 / rate,
-        (uint64_t)v->tile_n * v->tile_m * 1000 / (gemm_is_wgmma(v) ? 6500 : 3000),
-        (uint64_t)shared_traffic(v) * (tokens_are_m ? 4 : 5)};
+    const uint64_t times[] = {rows * busy * 1000 / (23 * reads * p->target.multiprocessors),
+                              (rows + codes) * 1000 / rate,
+                              (uint64_t)v->tile_n * v->tile_m * 1000 / multiply_rate(p, v),
+                              (uint64_t)shared_traffic(v) * (tokens_are_m ? 4 : 5)};
     uint64_t most = tokens_are_m ? LEAST_TIME : 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
@@ -405,7 +434,8 @@ static size_t list_candidates(const ptxgen_w8a8_plan *p, uint32_t tokens,
         *v = (ptxgen_tile){.tile_m = tokens, .cluster = parts[i] == 2 && has_clusters(p) ? 2 : 1};
         divide_evenly(p, parts[i], MAX_TILE_N, v);
     }
-    for (size_t i = 0; i < 4; i++) {
+    bool has_mma = tokens < MOST_TILE_M || !w8a8_widens_codes(p);
+    for (size_t i = 0; i < 4 && has_mma; i++) {
         ptxgen_tile *v = &all[count++];
         *v = (ptxgen_tile){.tile_m = tokens};
         divide_n(p, fixed_n[i], v);

@@ -335,7 +335,7 @@ static void fill_and_multiply(struct gemm *g, struct gemm_part *part)
 void w8a8_new_sums(struct product *q)
 {
     bool tokens_are_m = w8a8_tokens_are_m(q->v);
-    uint32_t tiles = tokens_are_m ? 1 : feature_tiles(q);
+    uint32_t tiles = tokens_are_m ? w8a8_strips(q->v) : feature_tiles(q);
     uint32_t groups = tokens_are_m ? w8a8_group_features(q->v) / 8 : token_tiles(q);
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t j = 0; j < groups; j++)
@@ -456,7 +456,7 @@ static void emit_entry(const ptxgen_w8a8_plan *plan, const ptxgen_tile *v, ptx_m
     else
         q.g.loops_itself = fills_in_loop(&q);
     if (wgmma && w8a8_moves_registers(v))
-        q.g.registers = gemm_wgmma_registers(4);
+        q.g.registers = gemm_wgmma_registers(w8a8_consumer_threads(v) / GEMM_WARPGROUP);
     gemm_emit_entry(&q.g, module);
 }
 

@@ -24,7 +24,7 @@
 #include "../gemm/wgmma.h"
 #include "emit.h"
 
-enum { WARPGROUP_ROWS = 64, DEEP_RING = 8 };
+enum { WARPGROUP_ROWS = 64, DEEP_RING = 8, STRIP_BYTES = WARPGROUP_ROWS * W8A8_BLOCK };
 
 /* ---- sending ---- */
 
@@ -251,8 +251,8 @@ static void produce(struct gemm *g)
 
 /* ---- multiplying ---- */
 
-/* Issues the products of the stage at the ring's place. */
-static void issue_products(struct product *q, const struct gemm_part *part)
+/* Issues the products of a strip of the stage at the ring's place. */
+static void issue_products(struct product *q, const struct gemm_part *part, uint32_t strip)
 {
     ptx_kernel *k = q->g.k;
     ptx_u64 w = gemm_wgmma_descriptor(k, ptx_add_u32(k, q->g.read.slot, q->w_at));
@@ -268,7 +268,7 @@ static void issue_products(struct product *q, const struct gemm_part *part)
     uint32_t b_block = tokens ? q->w_block : q->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t block = i / W8A8_STEPS, step = i % W8A8_STEPS;
-        ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step * 32);
+        ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step * 32 + strip * STRIP_BYTES);
         ptx_u64 b = gemm_wgmma_advance(k, b_of, block * b_block + step * 32);
         w8a8_wgmma(q, block, step, columns, a, b, later);
     }
@@ -300,17 +300,21 @@ static void keep_in_flight(struct product *q, const struct gemm_part *part)
 static void multiply(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
-    issue_products(q, part);
     if (w8a8_code_type(q->spec->codes)->integer) {
+        issue_products(q, part, 0);
         keep_in_flight(q, part);
         return;
     }
-    next_stage(q); /* this wait overlaps the products */
-    ptx_wgmma_wait_group(g->k, 0);
-    if (w8a8_has_groups(q->spec))
-        w8a8_add_groups(q, part->walk.stage);
-    else
-        w8a8_add_blocks(q);
+    for (uint32_t strip = 0; strip < w8a8_strips(q->v); strip++) {
+        issue_products(q, part, strip);
+        if (strip + 1 == w8a8_strips(q->v))
+            next_stage(q); /* this wait overlaps the products */
+        ptx_wgmma_wait_group(g->k, 0);
+        if (w8a8_has_groups(q->spec))
+            w8a8_add_groups(q, part->walk.stage);
+        else
+            w8a8_add_blocks(q, strip);
+    }
     gemm_ring_release(g->k, &g->ring, g->held[0], g->releases);
 }
 
@@ -391,7 +395,7 @@ static void find_operands(struct product *q)
     ptx_kernel *k = q->g.k;
     bool tokens = w8a8_tokens_are_m(q->v);
     ptx_u32 group = ptx_shr_u32(k, tokens ? q->along_m : q->along_n, U32(2));
-    ptx_u32 rows_at = ptx_mul_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK));
+    ptx_u32 rows_at = ptx_mul_lo_u32(k, group, U32(w8a8_strips(q->v) * STRIP_BYTES));
     uint32_t columns = tokens ? w8a8_group_features(q->v) : w8a8_group_tokens(q->v);
     ptx_u32 columns_at =
         ptx_mul_lo_u32(k, tokens ? q->along_n : q->along_m, U32(columns * W8A8_BLOCK));

@@ -7,7 +7,7 @@
  */
 #include "emit.h"
 
-enum { MOST_AHEAD = 8 /* groups of eight columns */ };
+enum { MOST_AHEAD = 8 /* groups of eight columns */, STRIP_TOKENS = 64 };
 
 /* Whether tiles along N end at a multiple of eight features, or have all features of wgmma's N. */
 static bool is_exact(const struct product *q)
@@ -66,6 +66,11 @@ void w8a8_begin_direct(struct product *q)
     ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_features(q->v)));
     q->direct.column = ptx_mad_lo_u32(k, q->g.at.quad, U32(2), own);
     d->row[0] = ptx_mad_lo_u32(k, q->along_m, U32(16), q->g.at.group);
+    uint32_t more = w8a8_strips(q->v) - 1; /* strips of each of the warpgroups before */
+    if (more) {
+        ptx_u32 group = ptx_shr_u32(k, q->along_m, U32(2));
+        ptx_mad_lo_u32_to(k, d->row[0], group, U32(more * STRIP_TOKENS), d->row[0]);
+    }
     d->row[1] = ptx_add_u32(k, d->row[0], U32(8));
 }
 
@@ -110,6 +115,22 @@ static ptx_u32 find_y_column(struct product *q)
     return ptx_add_u32(k, half, low);
 }
 
+/* Loads what the lane's tokens of the strip have, and finds their outputs. */
+static void find_tokens(struct product *q)
+{
+    ptx_kernel *k = q->g.k;
+    struct direct *d = &q->direct;
+    ptx_u32 column = find_y_column(q);
+    for (int i = 0; i < 2; i++) {
+        ptx_u32 row = ptx_add_u32(k, d->first, d->row[i]);
+        ptx_u32 m = d->strip ? ptx_add_u32(k, row, U32(d->strip * STRIP_TOKENS)) : row;
+        w8a8_load_token(q, m, &d->tokens[i]);
+        d->y[i] = w8a8_find_y(q, m, column);
+        if (q->spec->residual)
+            d->residual[i] = w8a8_find_residual(q, m, column);
+    }
+}
+
 void w8a8_locate_direct(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->g.k;
@@ -117,16 +138,10 @@ void w8a8_locate_direct(struct product *q, ptx_u32 tile)
     struct gemm_place place = w8a8_place_of(q, tile);
     struct feature_block block = w8a8_find_block(q, place.n);
     d->n = ptx_add_u32(k, block.first, d->column);
-    ptx_s32 count = ptx_u32_as_s32(block.count);
-    d->left = ptx_sub_s32(k, count, ptx_u32_as_s32(d->column));
-    ptx_u32 column = find_y_column(q);
-    for (int i = 0; i < 2; i++) {
-        ptx_u32 m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), d->row[i]);
-        w8a8_load_token(q, m, &d->tokens[i]);
-        d->y[i] = w8a8_find_y(q, m, column);
-        if (q->spec->residual)
-            d->residual[i] = w8a8_find_residual(q, m, column);
-    }
+    d->left = ptx_sub_s32(k, ptx_u32_as_s32(block.count), ptx_u32_as_s32(d->column));
+    d->first = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
+    if (w8a8_strips(q->v) == 1)
+        find_tokens(q);
     if (!loads_ahead(q))
         return;
     ptx_u64 from = w8a8_of_column(q, W8A8_W_SCALE, q->direct.n, 4);
@@ -205,8 +220,8 @@ static void finish_outputs(struct product *q, struct column p[2][2], uint32_t g,
     for (uint32_t e = 0; e < 2; e++) {
         struct work of[2];
         for (uint32_t h = 0; h < matrices(q); h++)
-            of[h] =
-                w8a8_finish(q, &q->direct.tokens[i], &p[h][e], q->acc[0][j + h][2 * i + (int)e]);
+            of[h] = w8a8_finish(q, &q->direct.tokens[i], &p[h][e],
+                                q->acc[q->direct.strip][j + h][2 * i + (int)e]);
         v[e] = of[0];
         if (f != PTXGEN_ACTIVATION_NONE)
             v[e].f = gemm_activate(k, f, v[e].f);
@@ -334,7 +349,7 @@ static void finish_from(struct product *q, uint32_t j)
         finish_group(q, j / matrices(q));
 }
 
-void w8a8_store_direct(struct product *q)
+static void store_strip(struct product *q)
 {
     uint32_t each = has_blocks(q) ? BLOCK_GROUPS : matrices(q);
     for (uint32_t j = 0; j < groups(q); j += each)
@@ -343,4 +358,14 @@ void w8a8_store_direct(struct product *q)
                 finish_from(q, j);
         else
             finish_from(q, j);
+}
+
+void w8a8_store_direct(struct product *q)
+{
+    for (q->direct.strip = 0; q->direct.strip < w8a8_strips(q->v); q->direct.strip++) {
+        if (w8a8_strips(q->v) > 1)
+            find_tokens(q);
+        store_strip(q);
+    }
+    q->direct.strip = 0;
 }
