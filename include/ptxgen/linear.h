@@ -19,6 +19,8 @@
  *     ptxgen_linear_run(linear, &args, stream, &err);         // as often as you like
  *     ptxgen_linear_destroy(linear);
  *
+ * layer.h has the same for a layer of a file.
+ *
  * Lifetime. Weights on the host are copied, and may go when the function returns. A layer holds a
  * reference of its dispatcher, so destroy it before the dispatcher, and after the last run has
  * ended on the device: destroying frees the memory.
@@ -35,6 +37,8 @@
 
 #include <ptxgen/dispatch.h>
 #include <ptxgen/gguf_types.h>
+#include <ptxgen/layer.h>
+#include <ptxgen/marlin.h>
 #include <ptxgen/marlin_formats.h>
 #include <ptxgen/sparse24.h>
 #include <ptxgen/types.h>
@@ -103,6 +107,57 @@ PTXGEN_API ptxgen_status ptxgen_linear_from_sparse24(ptxgen_dispatcher *dispatch
                                                      const ptxgen_sparse24_weights *weights,
                                                      const ptxgen_linear_options *options,
                                                      ptxgen_linear **linear, ptxgen_error *err);
+
+/* ---- layers of files ---- */
+
+/**
+ * A layer of a file, which ptxgen_files_layer (layer.h, in libptxgen-files) has found, by the
+ * family of its kind:
+ *
+ *     W4         marlin; a packed layer has the options' type
+ *     W8         w8a8: x is quantised in each run, by the file's input_scale where there is one
+ *     SPARSE24   sparse24, as ptxgen_linear_from_sparse24; dense weights must be 2:4 sparse
+ *     GGUF       gguf_linear
+ *     FLOATS     dense; weights are rounded to the options' type
+ *
+ * The layer's bias is added, unless the options have one. With `up`, which may be NULL and is of
+ * the same kind, y = silu(gate) · up, `layer` being gate; only of W4 and GGUF, and without a bias
+ * and an activation. The files may be closed when the function returns. Whoever fills a
+ * ptxgen_layer by another reader gives it tensors that are whole: `bytes` of data, which shape and
+ * dtype take.
+ *
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for parts that do not fit each other,
+ * PTXGEN_ERROR_UNSUPPORTED for what the family does not do, and those of the family's makers above.
+ */
+PTXGEN_API ptxgen_status ptxgen_linear_from_layer(ptxgen_dispatcher *dispatcher,
+                                                  const ptxgen_layer *layer, const ptxgen_layer *up,
+                                                  const ptxgen_linear_options *options,
+                                                  ptxgen_linear **linear, ptxgen_error *err);
+/**
+ * The tensors of a W4 layer, of any form but PACKED, as marlin_formats.h has them; they are
+ * borrowed. ptxgen_w4_describe checks them. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for another kind
+ * or form, and for a tensor of a type that no checkpoint has.
+ */
+PTXGEN_API ptxgen_status ptxgen_w4_from_layer(const ptxgen_layer *layer,
+                                              ptxgen_w4_checkpoint *checkpoint, ptxgen_error *err);
+/**
+ * The arrays of a PACKED layer, borrowed, of which `order` may start at any address, and the
+ * members of the spec that the file says: k, n, group_size, type, zeros, act_order. Errors:
+ * PTXGEN_ERROR_INVALID_ARGUMENT for another form, PTXGEN_ERROR_MALFORMED for an array of another
+ * size. ptxgen_marlin_check_packed checks their values.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_packed_from_layer(const ptxgen_layer *layer,
+                                                         ptxgen_marlin_spec *spec,
+                                                         ptxgen_marlin_packed *packed,
+                                                         ptxgen_error *err);
+/**
+ * The weight of a SPARSE24 layer, borrowed: all members but scales and x_scale, which stay 0. Its
+ * sizes and metadata are checked by the functions that take it. PTXGEN_ERROR_INVALID_ARGUMENT for
+ * another kind.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_from_layer(const ptxgen_layer *layer,
+                                                    ptxgen_sparse24_weights *weights,
+                                                    ptxgen_error *err);
 
 /** Frees the layer's memory and its reference. NULL does nothing. */
 PTXGEN_API void ptxgen_linear_destroy(ptxgen_linear *linear);

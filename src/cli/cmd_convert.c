@@ -3,7 +3,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "families/marlin_convert.h"
-#include "families/sparse24_layer.h"
+#include "families/sparse24_convert.h"
 #include "option_once.h"
 #include "options.h"
 #include "output_file.h"

@@ -5,8 +5,8 @@
 
 #include "../harness/problem.h"
 #include "family.h"
-#include "float_tensor.h"
-#include "layer_parts.h"
+#include "../files/layer_kinds.h"
+#include "../files/number_tensor.h"
 
 /** The rows of activations that a file has, and of the output that it expects of them. */
 struct file_rows {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "half.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +11,6 @@ struct format {
 };
 static const struct format f16 = {10, -14};
 static const struct format bf16 = {7, -126};
-static const struct format f32 = {23, -126};
-static const struct format f64 = {52, -1022};
 
 enum { F64_FRACTION_BITS = 52, F64_BIAS = 1023 };
 
@@ -163,15 +160,4 @@ double ptxgen_element_round(ptxgen_element type, double value)
     case PTXGEN_F32: return (float)value;
     default: return value;
     }
-}
-
-double ptxgen_element_half_ulp(ptxgen_element type, double magnitude)
-{
-    static const struct format *const formats[] = {
-        [PTXGEN_F32] = &f32, [PTXGEN_F16] = &f16, [PTXGEN_BF16] = &bf16, [PTXGEN_F64] = &f64};
-    const struct format *format = formats[type];
-    int exponent = format->min_exponent;
-    if (fabs(magnitude) >= DBL_MIN && ilogb(magnitude) > exponent)
-        exponent = ilogb(magnitude);
-    return ldexp(0.5, exponent - format->fraction_bits);
 }

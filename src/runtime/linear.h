@@ -82,6 +82,7 @@ struct linear_rows {
     const void *rows;
     size_t bytes;
     uint32_t type, n, k;
+    const struct linear_rows *up; /* of GGUF: with SwiGLU, of which these are gate; or NULL */
 };
 /* Of a struct linear_w4, a ptxgen_sparse24_weights, and for the others a struct linear_rows. */
 linear_maker linear_fill_w4, linear_fill_sparse24, linear_fill_gguf, linear_fill_floats;

@@ -145,11 +145,9 @@ ptxgen_status ptxgen_linear_from_w8a8(ptxgen_dispatcher *dispatcher,
 
 /* ---- gguf_linear ---- */
 
-ptxgen_status linear_fill_gguf(const struct linear_making *m, const void *weights,
-                               ptxgen_linear *linear, ptxgen_error *err)
+/* Of a matrix, whose bytes are *bytes. */
+static ptxgen_status measure_rows(const struct linear_rows *w, size_t *bytes, ptxgen_error *err)
 {
-    const struct linear_rows *w = weights;
-    const ptxgen_linear_options *o = m->options;
     size_t row_bytes;
     if (!w->rows && w->n && w->k)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: rows is NULL");
@@ -160,20 +158,55 @@ ptxgen_status linear_fill_gguf(const struct linear_making *m, const void *weight
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "a layer: %u rows of %zu bytes do not fit into %zu", w->n, row_bytes,
                            w->bytes);
+    *bytes = w->n * row_bytes;
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_gguf(const struct linear_rows *w, const ptxgen_linear_options *o,
+                                ptxgen_error *err)
+{
     if (o->activation)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "a layer: gguf_linear has no activation");
+    if (w->up && o->bias)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "a layer: gate and up take neither a bias nor an activation");
+    if (w->up && (w->up->k != w->k || w->up->n != w->n))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "a layer: gate is %u by %u and up is %u by %u", w->n, w->k, w->up->n,
+                           w->up->k);
+    return PTXGEN_OK;
+}
+
+ptxgen_status linear_fill_gguf(const struct linear_making *m, const void *weights,
+                               ptxgen_linear *linear, ptxgen_error *err)
+{
+    const struct linear_rows *w = weights, *up = w->up;
+    const ptxgen_linear_options *o = m->options;
+    ptxgen_gguf_linear_args *args = &linear->args.gguf;
+    size_t bytes, up_bytes = 0;
+    ptxgen_status status = measure_rows(w, &bytes, err);
+    if (status == PTXGEN_OK && up)
+        status = measure_rows(up, &up_bytes, err);
+    if (status == PTXGEN_OK)
+        status = check_gguf(w, o, err);
+    if (status != PTXGEN_OK)
+        return status;
     const ptxgen_gguf_linear_spec spec = {.k = linear->k = w->k,
-                                          .n = {linear->n = w->n},
+                                          .n = {linear->n = w->n, up ? up->n : 0},
                                           .max_m = (uint32_t)o->max_m,
-                                          .w_type = {(uint8_t)w->type},
+                                          .w_type = {(uint8_t)w->type, up ? (uint8_t)up->type : 0},
                                           .x_type = o->type,
                                           .y_type = o->type,
+                                          .epilogue =
+                                              up ? PTXGEN_EPILOGUE_SWIGLU : PTXGEN_EPILOGUE_NONE,
                                           .bias = o->bias != NULL};
     status = linear_dispatch(linear, m, &linear_gguf, ptxgen_gguf_linear_family(), &spec, err);
     if (status == PTXGEN_OK)
-        status = linear_upload(linear, w->rows, w->n * row_bytes, &linear->args.gguf.w[0], err);
+        status = linear_upload(linear, w->rows, bytes, &args->w[0], err);
+    if (status == PTXGEN_OK && up)
+        status = linear_upload(linear, up->rows, up_bytes, &args->w[1], err);
     if (status == PTXGEN_OK)
-        status = linear_upload_bias(linear, o->bias, PTXGEN_F32, &linear->args.gguf.bias[0], err);
+        status = linear_upload_bias(linear, o->bias, PTXGEN_F32, &args->bias[0], err);
     return status;
 }
 

@@ -155,6 +155,9 @@ ROW(ptxgen_linear_from_floats, ZEROS | ONES, INVALID_ARGUMENT,
 ROW(ptxgen_linear_from_gguf, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
 ROW(ptxgen_linear_from_gguf, ZEROS | ONES, INVALID_ARGUMENT,
     "a layer: dispatcher and options must be given")
+ROW(ptxgen_linear_from_layer, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
+ROW(ptxgen_linear_from_layer, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer: dispatcher and options must be given")
 ROW(ptxgen_linear_from_sparse24, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
 ROW(ptxgen_linear_from_sparse24, ZEROS | ONES, INVALID_ARGUMENT,
     "a layer: dispatcher and options must be given")
@@ -187,6 +190,10 @@ ROW(ptxgen_marlin_make_plan, ONES, UNSUPPORTED,
 ROW(ptxgen_marlin_pack, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
 ROW(ptxgen_marlin_pack, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_pack, ONES, UNSUPPORTED, "marlin: K = 4294967295 is above 2147483647")
+ROW(ptxgen_marlin_packed_from_layer, NO, INVALID_ARGUMENT,
+    "ptxgen_marlin_packed_from_layer: layer, spec and packed must be given")
+ROW(ptxgen_marlin_packed_from_layer, ZEROS | ONES, INVALID_ARGUMENT,
+    "a packed layer: a layer of kind 0 and form 0 is none")
 ROW(ptxgen_marlin_packed_layout, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
 ROW(ptxgen_marlin_packed_layout, ZEROS, UNSUPPORTED,
     "marlin: the group size 0 is neither a multiple of 16 nor -1")
@@ -298,6 +305,10 @@ ROW(ptxgen_sparse24_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_sparse24_emit, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, and a module, must be given")
+ROW(ptxgen_sparse24_from_layer, NO, INVALID_ARGUMENT,
+    "ptxgen_sparse24_from_layer: layer and weights must be given")
+ROW(ptxgen_sparse24_from_layer, ZEROS | ONES, INVALID_ARGUMENT,
+    "a 2:4 sparse weight: a layer of kind 0 and form 0 is none")
 ROW(ptxgen_sparse24_guarantee, ANY, INVALID_ARGUMENT,
     "sparse24: a plan that was made, m above 0 and a guarantee must be given")
 ROW(ptxgen_sparse24_inflate, ANY, INVALID_ARGUMENT, "sparse24: kernel and args must be given")
@@ -369,6 +380,10 @@ ROW(ptxgen_w4_detect_format, ZEROS, UNSUPPORTED,
     "the checkpoint format \"\" is none of gptq, gptq_v2, awq, pack-quantized and marlin")
 ROW(ptxgen_w4_detect_format, ONES, UNSUPPORTED,
     "the checkpoint format \"?\?%s%n\" is none of gptq, gptq_v2, awq, pack-quantized and marlin")
+ROW(ptxgen_w4_from_layer, NO, INVALID_ARGUMENT,
+    "ptxgen_w4_from_layer: layer and checkpoint must be given")
+ROW(ptxgen_w4_from_layer, ZEROS | ONES, INVALID_ARGUMENT,
+    "a checkpoint in 4 bits: a layer of kind 0 and form 0 is none")
 ROW(ptxgen_w4_layout, NO, INVALID_ARGUMENT, "info is NULL")
 ROW(ptxgen_w4_layout, ZEROS, INVALID_ARGUMENT, "K = 0 is not between 1 and 2147483647")
 ROW(ptxgen_w4_layout, ONES, INVALID_ARGUMENT, "-1 is not the number of a 4-bit format")
@@ -415,6 +430,8 @@ ROW(ptxgen_w8a8_workspace_bytes, ANY, INVALID_ARGUMENT,
     "w8a8: kernel, args and bytes must be given")
 ROW(ptxgen_warm_start, ANY, INVALID_ARGUMENT,
     "ptxgen_warm_start: dispatcher, items or warm is NULL")
+ROW(ptxgen_files_layer, ANY, INVALID_ARGUMENT,
+    "ptxgen_files_layer: files, name and layer must be given")
 ROW(ptxgen_files_open, NO, INVALID_ARGUMENT, "ptxgen_files_open: path and files must be given")
 ROW(ptxgen_files_open, ZEROS, FILE, "cannot open : No such file or directory")
 ROW(ptxgen_files_open, ONES, FILE, "cannot open ?\?%s%n: No such file or directory")

@@ -147,7 +147,7 @@ static void files_that_do_not_hold_what_is_asked_for_are_named(void **state)
                    "ptxgen: the file has no weight none (a weight PREFIX has PREFIX.sparse and "
                    "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)\n",
                    "run", "sparse24", "--safetensors", SPARSE, "--layer", "none", CPU);
-    assert_refuses(2, "ptxgen: --layer: a name of 1017 bytes, of which there may be 1016\n",
+    assert_refuses(2, "ptxgen: a layer's name of 1017 bytes, of which there may be 1016\n",
                    "run", "sparse24", "--safetensors", SPARSE, "--layer", LONGEST "x", CPU);
     assert_refuses(4, "ptxgen: the file has no weight xxx", "run", "sparse24", "--safetensors",
                    SPARSE, "--layer", LONGEST, CPU);

@@ -73,12 +73,20 @@ static bool holds(int format, const struct mode *m)
 
 /* ---- files ---- */
 
+/* The forms of conversions: those of ptxgen_w4_format, then packed. */
+enum { LAYER_PACKED = PTXGEN_W4_MARLIN + 1, LAYER_TENSORS = PTXGEN_LAYER_SHAPE + 1 };
+
+static const char *suffix_of(int form, int part)
+{
+    return layer_suffix((ptxgen_layer_form)(PTXGEN_LAYER_GPTQ + form), (ptxgen_layer_part)part);
+}
+
 static const ptxgen_w4_tensor *tensor_of(const ptxgen_w4_checkpoint *c, const char *suffix)
 {
     const ptxgen_w4_tensor *const tensors[LAYER_TENSORS] = {&c->weights, &c->scales, &c->zeros,
                                                             &c->g_idx, &c->shape};
     for (int i = 0; i < LAYER_TENSORS; i++)
-        if (layer_suffixes[c->format][i] && !strcmp(suffix, layer_suffixes[c->format][i]))
+        if (suffix_of((int)c->format, i) && !strcmp(suffix, suffix_of((int)c->format, i)))
             return tensors[i];
     fail_msg("no tensor of the format is called %s", suffix);
     return NULL;

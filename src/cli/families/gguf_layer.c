@@ -2,6 +2,7 @@
 #include "gguf_layer.h"
 
 #include "../../files/printable.h"
+#include "../unused_tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,7 +185,7 @@ void gguf_layer_warn(const ptxgen_files *store, const struct gguf_layer *l)
         if (length <= tail || length >= sizeof prefix || strcmp(name + length - tail, suffix) != 0)
             continue;
         snprintf(prefix, sizeof prefix, "%.*s", (int)(length - tail), name);
-        layer_warn_of_unused(store, prefix, used, 2);
+        warn_of_unused_tensors(store, prefix, used, 2);
     }
 }
 

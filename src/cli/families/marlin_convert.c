@@ -6,7 +6,6 @@
 #include "marlin_convert.h"
 
 #include "../../harness/marlin.h"
-#include "../layer_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,31 +14,43 @@
 static const char *const forms[] = {"gptq",   "gptq_v2", "awq", "pack-quantized",
                                     "marlin", "packed",  NULL};
 
+/* Forms are those of ptxgen_w4_format, then "packed"; tensors have the places of their parts. */
+enum { PACKED = PTXGEN_LAYER_PACKED - PTXGEN_LAYER_GPTQ, FORMS, TENSORS = PTXGEN_LAYER_SHAPE + 1 };
+
 struct layer {
     bool packed; /* the input: else a checkpoint */
+    ptxgen_layer found;
     ptxgen_w4_checkpoint from;
     ptxgen_marlin_packed from_packed;
     ptxgen_marlin_spec spec; /* of the packed form, where there is one on either side */
     ptxgen_w4_info info;
 };
 
+/* What tensor i, a ptxgen_layer_part, is called in a form. */
+static const char *suffix_of(int form, int i)
+{
+    return layer_suffix((ptxgen_layer_form)(PTXGEN_LAYER_GPTQ + form), (ptxgen_layer_part)i);
+}
+
 /* ---- the input's layers ---- */
 
 static bool is_suffix(const char *suffix)
 {
-    for (int f = 0; f < LAYER_FORMATS; f++)
-        for (int i = 0; i < LAYER_TENSORS; i++)
-            if (layer_suffixes[f][i] && !strcmp(suffix, layer_suffixes[f][i]))
+    for (int f = 0; f < FORMS; f++)
+        for (int i = 0; i < TENSORS; i++) {
+            const char *own = suffix_of(f, i);
+            if (own && !strcmp(suffix, own))
                 return true;
+        }
     return false;
 }
 
 /* At weights whose scales are there as well. */
 static bool is_layer(const struct conversion *c, const char *prefix, const char *suffix)
 {
-    for (int f = 0; f < LAYER_FORMATS; f++)
-        if (!strcmp(suffix, layer_suffixes[f][LAYER_WEIGHTS]) &&
-            layer_part(c->store, prefix, layer_suffixes[f][LAYER_SCALES]))
+    for (int f = 0; f < FORMS; f++)
+        if (!strcmp(suffix, suffix_of(f, PTXGEN_LAYER_WEIGHT)) &&
+            layer_part(c->store, prefix, suffix_of(f, PTXGEN_LAYER_SCALE)))
             return true;
     return false;
 }
@@ -48,13 +59,13 @@ static ptxgen_status find_checkpoint(const struct conversion *c, const char *pre
                                      struct layer *l, ptxgen_error *err)
 {
     const struct marlin_convert_options *o = c->request->options;
-    ptxgen_status status = layer_find(c->store, prefix, &o->choice, &l->from, err);
+    ptxgen_status status = marlin_layer_find(c->store, prefix, &o->choice, &l->found, err);
     if (status == PTXGEN_OK)
-        status = ptxgen_w4_describe(&l->from, &l->info, err);
+        status = marlin_layer_describe(&l->found, &l->from, &l->info, err);
     if (status != PTXGEN_OK)
         return status;
     l->spec.type = (uint8_t)(o->type_given ? o->type : PTXGEN_F16);
-    layer_complete_spec(&l->info, o->type_given, &l->spec);
+    marlin_layer_complete_spec(&l->info, o->type_given, &l->spec);
     return PTXGEN_OK;
 }
 
@@ -64,11 +75,14 @@ static ptxgen_status find(const struct conversion *c, const char *prefix, void *
     struct layer *l = layer;
     ptxgen_error inner;
     ptxgen_status status;
-    l->packed = layer_is_packed(c->store, prefix);
-    if (l->packed && c->request->to == LAYER_PACKED)
+    l->packed = marlin_layer_is_packed(c->store, prefix);
+    if (l->packed && c->request->to == PACKED)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is packed already", prefix);
     if (l->packed) {
-        status = layer_find_packed(c->store, prefix, &l->spec, &l->from_packed, &inner);
+        const struct layer_choice any = {NULL, 0};
+        status = marlin_layer_find(c->store, prefix, &any, &l->found, &inner);
+        if (status == PTXGEN_OK)
+            status = ptxgen_marlin_packed_from_layer(&l->found, &l->spec, &l->from_packed, &inner);
         if (status == PTXGEN_OK)
             l->info = marlin_info(&l->spec);
     } else {
@@ -81,10 +95,9 @@ static bool reads(const struct conversion *c, const char *prefix, const void *la
                   const ptxgen_tensor *t)
 {
     const struct layer *l = layer;
-    const ptxgen_tensor *own[LAYER_TENSORS];
-    layer_list_tensors(c->store, prefix, l->packed ? LAYER_PACKED : (int)l->from.format, own);
-    for (int i = 0; i < LAYER_TENSORS; i++)
-        if (own[i] == t)
+    (void)c, (void)prefix;
+    for (int i = 0; i < TENSORS; i++)
+        if (l->found.parts[i] == t)
             return true;
     return false;
 }
@@ -106,7 +119,6 @@ static void describe(const struct convert_request *r,
 static ptxgen_status lay_out_packed(const char *prefix, const ptxgen_marlin_spec *spec,
                                     struct layer_tensors *t, ptxgen_error *err)
 {
-    const char *const *names = layer_suffixes[LAYER_PACKED];
     ptxgen_marlin_packed p;
     ptxgen_status status = ptxgen_marlin_packed_layout(spec, &p, err);
     if (status != PTXGEN_OK)
@@ -114,19 +126,26 @@ static ptxgen_status lay_out_packed(const char *prefix, const ptxgen_marlin_spec
     const struct {
         ptxgen_dtype dtype;
         size_t count;
-    } vectors[LAYER_TENSORS] = {
-        [LAYER_WEIGHTS] = {PTXGEN_DTYPE_U8, p.codes_bytes},
-        [LAYER_SCALES] = {spec->type == PTXGEN_BF16 ? PTXGEN_DTYPE_BF16 : PTXGEN_DTYPE_F16,
-                          p.scales_bytes / 2},
-        [LAYER_ZEROS] = {PTXGEN_DTYPE_U8, p.zeros_bytes},
-        [LAYER_ORDER] = {PTXGEN_DTYPE_I32, p.order_bytes / 4},
-        [LAYER_SHAPE] = {PTXGEN_DTYPE_I64, 3},
+    } vectors[TENSORS] = {
+        [PTXGEN_LAYER_WEIGHT] = {PTXGEN_DTYPE_U8, p.codes_bytes},
+        [PTXGEN_LAYER_SCALE] = {spec->type == PTXGEN_BF16 ? PTXGEN_DTYPE_BF16 : PTXGEN_DTYPE_F16,
+                                p.scales_bytes / 2},
+        [PTXGEN_LAYER_ZERO] = {PTXGEN_DTYPE_U8, p.zeros_bytes},
+        [PTXGEN_LAYER_ORDER] = {PTXGEN_DTYPE_I32, p.order_bytes / 4},
+        [PTXGEN_LAYER_SHAPE] = {PTXGEN_DTYPE_I64, 3},
     };
-    for (unsigned i = 0; i < LAYER_TENSORS; i++)
+    for (unsigned i = 0; i < TENSORS; i++)
         if (vectors[i].count)
-            layer_tensors_add(t, i, prefix, names[i], vectors[i].dtype, 1, vectors[i].count, 0);
+            layer_tensors_add(t, i, prefix, suffix_of(PACKED, (int)i), vectors[i].dtype, 1,
+                              vectors[i].count, 0);
     return PTXGEN_OK;
 }
+
+/* The files' dtypes of ptxgen_w4_dtype. */
+static const ptxgen_dtype dtypes[] = {
+    [PTXGEN_W4_F32] = PTXGEN_DTYPE_F32,   [PTXGEN_W4_F16] = PTXGEN_DTYPE_F16,
+    [PTXGEN_W4_BF16] = PTXGEN_DTYPE_BF16, [PTXGEN_W4_I32] = PTXGEN_DTYPE_I32,
+    [PTXGEN_W4_I64] = PTXGEN_DTYPE_I64,   [PTXGEN_W4_I8] = PTXGEN_DTYPE_I8};
 
 static ptxgen_status lay_out_checkpoint(const char *prefix, const ptxgen_w4_info *info,
                                         ptxgen_w4_format format, struct layer_tensors *t,
@@ -136,15 +155,15 @@ static ptxgen_status lay_out_checkpoint(const char *prefix, const ptxgen_w4_info
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "%s: a marlin file has no place for the order of rows (g_idx)", prefix);
     ptxgen_w4_checkpoint c;
-    ptxgen_w4_tensor *tensors[LAYER_TENSORS];
+    ptxgen_w4_tensor *tensors[TENSORS];
     ptxgen_status status = ptxgen_w4_layout(info, format, &c, err);
     if (status != PTXGEN_OK)
         return status;
     marlin_list_tensors(&c, tensors);
-    for (unsigned i = 0; i < LAYER_TENSORS; i++)
+    for (unsigned i = 0; i < TENSORS; i++)
         if (tensors[i]->shape[0])
-            layer_tensors_add(t, i, prefix, layer_suffixes[format][i],
-                              layer_dtypes[tensors[i]->dtype], i < LAYER_ORDER ? 2 : 1,
+            layer_tensors_add(t, i, prefix, suffix_of((int)format, (int)i),
+                              dtypes[tensors[i]->dtype], i < PTXGEN_LAYER_ORDER ? 2 : 1,
                               tensors[i]->shape[0], tensors[i]->shape[1]);
     return PTXGEN_OK;
 }
@@ -153,26 +172,25 @@ static ptxgen_status lay_out(const struct convert_request *r, const char *prefix
                              struct layer_tensors *t, ptxgen_error *err)
 {
     const struct layer *l = layer;
-    return r->to == LAYER_PACKED
-               ? lay_out_packed(prefix, &l->spec, t, err)
-               : lay_out_checkpoint(prefix, &l->info, (ptxgen_w4_format)r->to, t, err);
+    return r->to == PACKED ? lay_out_packed(prefix, &l->spec, t, err)
+                           : lay_out_checkpoint(prefix, &l->info, (ptxgen_w4_format)r->to, t, err);
 }
 
 /* ---- the conversion of a layer ---- */
 
 static ptxgen_status pack(const struct layer *l, const ptxgen_w4_repack_options *options,
-                          void *const data[LAYER_TENSORS], ptxgen_error *err)
+                          void *const data[TENSORS], ptxgen_error *err)
 {
     const int64_t shape[3] = {l->spec.k, l->spec.n, l->spec.group_size};
     ptxgen_marlin_packed p;
     ptxgen_status status = ptxgen_marlin_packed_layout(&l->spec, &p, err);
     if (status != PTXGEN_OK)
         return status;
-    p.codes = data[LAYER_WEIGHTS];
-    p.scales = data[LAYER_SCALES];
-    p.zeros = data[LAYER_ZEROS];
-    p.order = data[LAYER_ORDER];
-    memcpy(data[LAYER_SHAPE], shape, sizeof shape);
+    p.codes = data[PTXGEN_LAYER_WEIGHT];
+    p.scales = data[PTXGEN_LAYER_SCALE];
+    p.zeros = data[PTXGEN_LAYER_ZERO];
+    p.order = data[PTXGEN_LAYER_ORDER];
+    memcpy(data[PTXGEN_LAYER_SHAPE], shape, sizeof shape);
     return ptxgen_marlin_pack(&l->spec, &l->from, NULL, &p, options, err);
 }
 
@@ -212,14 +230,14 @@ static ptxgen_status fill(const struct convert_request *r, const void *layer,
     const struct marlin_convert_options *o = r->options;
     const ptxgen_w4_repack_options options = {.threads = o->threads};
     ptxgen_w4_checkpoint to;
-    ptxgen_w4_tensor *tensors[LAYER_TENSORS];
-    if (r->to == LAYER_PACKED)
+    ptxgen_w4_tensor *tensors[TENSORS];
+    if (r->to == PACKED)
         return pack(l, &options, t->data, err);
     ptxgen_status status = ptxgen_w4_layout(&l->info, (ptxgen_w4_format)r->to, &to, err);
     if (status != PTXGEN_OK)
         return status;
     marlin_list_tensors(&to, tensors);
-    for (int i = 0; i < LAYER_TENSORS; i++)
+    for (int i = 0; i < TENSORS; i++)
         tensors[i]->data = t->data[i];
     if (r->to == PTXGEN_W4_MARLIN && !l->packed)
         return ptxgen_w4_to_marlin(&l->from, &to, NULL, &options, err);

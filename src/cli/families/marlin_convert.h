@@ -8,7 +8,7 @@
 
 #include <ptxgen/types.h>
 
-/** Its forms are ptxgen_w4_format's, then "packed" at LAYER_PACKED. */
+/** Its forms are ptxgen_w4_format's, then "packed". */
 extern const struct layer_kind marlin_layers;
 /** The options of its requests. */
 struct marlin_convert_options {

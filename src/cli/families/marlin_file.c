@@ -3,12 +3,16 @@
 #include "files.h"
 
 #include "../../harness/marlin.h"
+#include "../unused_tensors.h"
 #include "marlin_layer.h"
+
+#include <string.h>
 
 /* What the file gives; NULL where it does not. */
 struct sources {
-    ptxgen_w4_checkpoint checkpoints[2]; /* of the weights, or of gate and up */
-    unsigned count;                      /* 0: packed */
+    ptxgen_layer layers[2]; /* of the weights, or of gate and up */
+    ptxgen_w4_checkpoint checkpoints[2];
+    unsigned count; /* of checkpoints; 0: packed */
     ptxgen_marlin_packed packed;
     const ptxgen_tensor *bias, *up_bias;
 };
@@ -26,13 +30,17 @@ static ptxgen_status find_packed_weights(const ptxgen_files *store, const struct
                            "%s is packed: --up-layer, --format, --group-size and --type do not go "
                            "with it",
                            o->names.layer);
-    return layer_find_packed(store, o->names.layer, spec, &s->packed, err);
+    const struct layer_choice any = {NULL, 0};
+    ptxgen_status status = marlin_layer_find(store, o->names.layer, &any, &s->layers[0], err);
+    return status == PTXGEN_OK
+               ? ptxgen_marlin_packed_from_layer(&s->layers[0], spec, &s->packed, err)
+               : status;
 }
 
 static ptxgen_status find_weights(const ptxgen_files *store, const struct family_options *o,
                                   ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
 {
-    if (layer_is_packed(store, o->names.layer))
+    if (marlin_layer_is_packed(store, o->names.layer))
         return find_packed_weights(store, o, spec, s, err);
     const char *const layers[] = {o->names.layer, o->names.up_layer};
     const struct layer_choice choice = {o->names.format,
@@ -40,28 +48,28 @@ static ptxgen_status find_weights(const ptxgen_files *store, const struct family
     ptxgen_status status = PTXGEN_OK;
     for (int i = 0; status == PTXGEN_OK && i < 2 && layers[i]; i++) {
         ptxgen_w4_info info;
-        ptxgen_w4_checkpoint *c = &s->checkpoints[s->count++];
-        status = layer_find(store, layers[i], &choice, c, err);
+        status = marlin_layer_find(store, layers[i], &choice, &s->layers[i], err);
         if (status == PTXGEN_OK)
-            status = ptxgen_w4_describe(c, &info, err);
+            status = marlin_layer_describe(&s->layers[i], &s->checkpoints[s->count++], &info, err);
         if (status != PTXGEN_OK)
             return status;
-        layer_complete_spec(&info, option_given(o, "type"), spec);
+        marlin_layer_complete_spec(&info, option_given(o, "type"), spec);
     }
     return status;
 }
 
-/* A layer that has a bias is run with it. */
+/* A layer that has a bias is run with it, and so is the other of a pair. */
 static ptxgen_status find_bias(const ptxgen_files *store, const struct family_options *o,
                                ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
 {
-    if (!spec->bias && !layer_part(store, o->names.layer, "bias"))
-        return PTXGEN_OK;
-    spec->bias = 1;
-    const struct layer_floats of = {"bias", spec->n, .required = true};
-    ptxgen_status status = layer_find_floats(store, o->names.layer, &of, &s->bias, err);
-    if (status == PTXGEN_OK && o->names.up_layer)
-        status = layer_find_floats(store, o->names.up_layer, &of, &s->up_bias, err);
+    s->bias = s->layers[0].parts[PTXGEN_LAYER_BIAS];
+    s->up_bias = s->layers[1].parts[PTXGEN_LAYER_BIAS];
+    spec->bias |= s->bias != NULL;
+    ptxgen_status status = PTXGEN_OK;
+    if (spec->bias && !s->bias)
+        status = layer_require_part(store, o->names.layer, "bias", &s->bias, err);
+    if (status == PTXGEN_OK && spec->bias && o->names.up_layer && !s->up_bias)
+        status = layer_require_part(store, o->names.up_layer, "bias", &s->up_bias, err);
     return status;
 }
 
@@ -116,15 +124,9 @@ static void warn(const ptxgen_files *store, const struct family_options *o, cons
     const struct sources *s = sources;
     const char *const layers[] = {o->names.layer, o->names.up_layer};
     for (int i = 0; i < 2 && layers[i]; i++) {
-        const ptxgen_tensor *used[LAYER_TENSORS + 4] = {NULL};
-        size_t count = LAYER_TENSORS;
-        layer_list_tensors(store, layers[i],
-                           s->count ? (int)s->checkpoints[i].format : LAYER_PACKED, used);
-        used[count++] = s->bias;
-        used[count++] = s->up_bias;
-        used[count++] = rows->input;
-        used[count++] = rows->expect;
-        layer_warn_of_unused(store, layers[i], used, count);
+        const ptxgen_tensor *used[PTXGEN_LAYER_PARTS + 2] = {rows->input, rows->expect};
+        memcpy(used + 2, s->layers[i].parts, sizeof s->layers[i].parts);
+        warn_of_unused_tensors(store, layers[i], used, sizeof used / sizeof *used);
     }
 }
 
@@ -144,7 +146,8 @@ bool marlin_recognise(const ptxgen_files *files, const ptxgen_tensor *weights,
                       struct family_options *o, struct recognised_names *names)
 {
     o->names.layer = names->layer;
-    return layer_recognise(files, weights, names->layer, sizeof names->layer);
+    return ptxgen_files_layer_of(files, weights, names->layer, sizeof names->layer) ==
+           PTXGEN_LAYER_W4;
 }
 
 const struct family_file marlin_file = {PTXGEN_FILES_SAFETENSORS, sizeof(struct sources), find,

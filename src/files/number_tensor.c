@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "float_tensor.h"
+#include "number_tensor.h"
 
 #include <ptxgen/types.h>
 

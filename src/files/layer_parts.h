@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** What loaders of a layer's tensors, PREFIX.weight, PREFIX.weight_scale and so on, share. */
-#ifndef PTXGEN_CLI_LAYER_PARTS_H
-#define PTXGEN_CLI_LAYER_PARTS_H
+#ifndef PTXGEN_FILES_LAYER_PARTS_H
+#define PTXGEN_FILES_LAYER_PARTS_H
 
-#include "../files/nearest.h"
-#include "../files/tensor_list.h"
+#include "nearest.h"
+#include "tensor_list.h"
 
 /**
  * PREFIX.PART, or PART when the prefix is NULL or empty; NULL when there is none of that name, or
@@ -46,12 +46,5 @@ ptxgen_status layer_check_scales(const ptxgen_tensor *scales, bool positive, ptx
  * "w8a8's weights are symmetric". NULL passes.
  */
 ptxgen_status layer_check_zeros(const ptxgen_tensor *zeros, const char *rule, ptxgen_error *err);
-
-/**
- * Says on stderr which tensors named PREFIX.… are none of the `count` that were used, NULL ones
- * among them; without a prefix, which tensors without a dot in their names.
- */
-void layer_warn_of_unused(const ptxgen_files *store, const char *prefix,
-                          const ptxgen_tensor *const *used, size_t count);
 
 #endif

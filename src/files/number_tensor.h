@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Tensors of floats, and of other numbers, in a file, read element by element. */
-#ifndef PTXGEN_CLI_FLOAT_TENSOR_H
-#define PTXGEN_CLI_FLOAT_TENSOR_H
+#ifndef PTXGEN_FILES_NUMBER_TENSOR_H
+#define PTXGEN_FILES_NUMBER_TENSOR_H
 
-#include "../files/tensor_list.h"
+#include "tensor_list.h"
 
 /** F32, F16 or BF16. */
 bool tensor_is_float(ptxgen_dtype dtype);
