@@ -114,6 +114,23 @@ ROW(ptxgen_gguf_linear_reference_spread, ANY, INVALID_ARGUMENT,
     "gguf_linear: a plan that was made, operands and y must be given")
 ROW(ptxgen_gguf_linear_workspace_bytes, ANY, INVALID_ARGUMENT,
     "gguf_linear: kernel, args and bytes must be given")
+ROW(ptxgen_gguf_matvec, NO, INVALID_ARGUMENT,
+    "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
+ROW(ptxgen_gguf_matvec, ZEROS, INVALID_ARGUMENT,
+    "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
+ROW(ptxgen_gguf_matvec, ONES, INVALID_ARGUMENT,
+    "gguf_matvec: 4294967295 is the number of no type and of no epilogue")
+ROW(ptxgen_gguf_matvec_merged, NO, INVALID_ARGUMENT,
+    "gguf_matvec: count = 0; w_types and n of 1 to 3 matrices must be given")
+ROW(ptxgen_gguf_matvec_merged, ZEROS, INVALID_ARGUMENT,
+    "gguf_matvec: count = 0; w_types and n of 1 to 3 matrices must be given")
+ROW(ptxgen_gguf_matvec_merged, ONES, INVALID_ARGUMENT,
+    "gguf_matvec: count = 4294967295; w_types and n of 1 to 3 matrices must be given")
+ROW(ptxgen_gguf_matvec_workspace, NO, INVALID_ARGUMENT, "gguf_matvec: bytes is NULL")
+ROW(ptxgen_gguf_matvec_workspace, ZEROS, INVALID_ARGUMENT,
+    "gguf_matvec: count = 0; w_types and n of 1 to 3 matrices must be given")
+ROW(ptxgen_gguf_matvec_workspace, ONES, INVALID_ARGUMENT,
+    "gguf_matvec: count = 4294967295; w_types and n of 1 to 3 matrices must be given")
 ROW(ptxgen_gguf_quantise_row, NO, INVALID_ARGUMENT, "gguf: row or weights is NULL")
 ROW(ptxgen_gguf_quantise_row, ONES, UNSUPPORTED,
     "gguf: 4294967295 is the number of no type that this library decodes")

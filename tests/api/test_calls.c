@@ -15,6 +15,7 @@
 #include <ptxgen/emulator.h>
 #include <ptxgen/gguf.h>
 #include <ptxgen/gguf_linear.h>
+#include <ptxgen/gguf_matvec.h>
 #include <ptxgen/gguf_types.h>
 #include <ptxgen/linear.h>
 #include <ptxgen/marlin_repack.h>

@@ -3,7 +3,8 @@
 //! libptxgen.
 //!
 //! A [`Device`] is a GPU, by its primary context, or an emulated chip; it dispatches kernels of any
-//! [`Family`] by the family's spec, and owns memory as [`Buffer`]s. [`Linear`] is a layer of a checkpoint.
+//! [`Family`] by the family's spec, and owns memory as [`Buffer`]s. [`Linear`] is a layer of a checkpoint, and
+//! [`GgufMatvec`] a product of GGUF weights by the addresses that an engine has.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), ptxgen::Error> {
@@ -26,9 +27,11 @@ mod error;
 mod family;
 mod files;
 mod linear;
+mod matvec;
 
 pub use device::{Buffer, Device, Plain, Stream};
 pub use error::{Error, Result};
 pub use family::{Dense, Family, GgufLinear, GgufRows, Kernel, Marlin, Quantise, RmsnormQ4k, Sparse24, W8a8};
 pub use files::{Files, Tensor};
 pub use linear::Linear;
+pub use matvec::{GgufMatvec, GgufOperands, GgufShape};

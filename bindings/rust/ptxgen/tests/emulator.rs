@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The crate on the emulator, without a disk cache: PTXGEN_CACHE=off cargo test.
-use ptxgen::{sys, Dense, Device, Files, Linear, Stream};
+use ptxgen::{sys, Dense, Device, Files, GgufMatvec, GgufOperands, GgufShape, Linear, Stream};
 
 fn golden(name: &str) -> String {
     format!("{}/../../../tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -67,6 +67,63 @@ fn a_layer_of_a_file_gives_the_files_own_output() {
             assert!((got - want).abs() <= 2e-3 * largest, "{layer}: {got} for {want}");
         }
     }
+}
+
+/// Rows of Q8_0: an f16 scale of 1 and 32 codes.
+fn q8_0_rows(n: usize, k: usize) -> (Vec<u8>, Vec<f32>) {
+    let (mut bytes, mut weights) = (Vec::new(), Vec::new());
+    for i in 0..n * k {
+        if i % 32 == 0 {
+            bytes.extend_from_slice(&[0x00, 0x3C]);
+        }
+        let code = (i * 7 % 11) as i8 - 5;
+        bytes.push(code as u8);
+        weights.push(f32::from(code));
+    }
+    (bytes, weights)
+}
+
+#[test]
+fn merged_matrices_are_multiplied_by_their_addresses() {
+    let device = Device::open("cpu:sm_90").unwrap();
+    let (k, n, m, gap) = (64, [8, 5], 3, 2);
+    let (mut w, mut weights) = q8_0_rows(n[0], k);
+    let floats: Vec<f32> = (0..n[1] * k).map(|i| (i % 5) as f32 - 2.0).collect();
+    floats.iter().for_each(|v| w.extend_from_slice(&v.to_le_bytes()));
+    weights.extend_from_slice(&floats);
+    let x: Vec<f32> = (0..m * (k + gap)).map(|i| (i % 7) as f32 - 3.0).collect();
+    let matrices = [(sys::PTXGEN_GGUF_Q8_0, n[0] as u32), (sys::PTXGEN_GGUF_F32, n[1] as u32)];
+    let shape = GgufShape {
+        k: k as u32,
+        matrices: &matrices,
+        epilogue: sys::PTXGEN_EPILOGUE_NONE,
+        x_type: sys::PTXGEN_F32,
+        y_type: sys::PTXGEN_F32,
+    };
+    let matvec = GgufMatvec::new(&device, &shape).unwrap();
+    let columns = n[0] + n[1];
+    let (on_w, on_x, on_y) = (device.upload(&w).unwrap(), device.upload(&x).unwrap(), device.zeros(m * columns * 4).unwrap());
+    let workspace = matvec.workspace().unwrap();
+    let mut at = GgufOperands {
+        w: on_w.address(),
+        x: on_x.address(),
+        y: on_y.address(),
+        m: m as u32,
+        x_stride: (k + gap) as u64,
+        y_stride: 0,
+    };
+    unsafe { matvec.launch(&at, workspace.address(), Stream::default()).unwrap() };
+    let y: Vec<f32> = on_y.download().unwrap();
+    for (i, value) in y.iter().enumerate() {
+        let (row, column) = (i / columns, i % columns);
+        let sum: f32 = (0..k).map(|j| x[row * (k + gap) + j] * weights[column * k + j]).sum();
+        assert!((value - sum).abs() <= 1e-3, "y[{row}, {column}] is {value} for {sum}");
+    }
+    at.m = 9;
+    let refused = unsafe { matvec.launch(&at, workspace.address(), Stream::default()) };
+    assert!(refused.err().unwrap().to_string().contains("m = 9 is above the 8 tokens"));
+    let four = GgufShape { matrices: &[(sys::PTXGEN_GGUF_Q8_0, 8); 4], ..shape };
+    assert!(GgufMatvec::new(&device, &four).err().unwrap().to_string().contains("count = 4"));
 }
 
 #[test]
