@@ -290,6 +290,28 @@ static void rows_of_gguf_linear_are_reached(void **state)
     }
 }
 
+/* Matrices in floats read x where it is. */
+static void rows_of_floats_are_reached(void **state)
+{
+    static const uint8_t types[] = {PTXGEN_GGUF_F32, PTXGEN_GGUF_F16, PTXGEN_GGUF_BF16};
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint32_t i = 0; i < 3 * STRIDES; i++) {
+            const ptxgen_gguf_linear_spec spec = {.k = 520,
+                                                  .n = {40},
+                                                  .max_m = PTXGEN_GGUF_LINEAR_MAX_M,
+                                                  .w_type = {types[i % 3]},
+                                                  .x_type = (uint8_t)((i + i / 3) % 3),
+                                                  .y_type = (uint8_t)(i % 3)};
+            if (test_in_share(done++))
+                run_far(&device, &gguf_linear_harness, &spec, NULL, strides[i / 3], false);
+        }
+        device_close(&device);
+    }
+}
+
 /* ---- rmsnorm_q4k ---- */
 
 /* Plans of 2, 4 and 8 tokens at most have tiles of their own for two. */
@@ -366,6 +388,7 @@ int main(void)
         cmocka_unit_test(rows_of_sparse24_are_reached),
         cmocka_unit_test(rows_of_w8a8_are_reached),
         cmocka_unit_test(rows_of_gguf_linear_are_reached),
+        cmocka_unit_test(rows_of_floats_are_reached),
         cmocka_unit_test(rows_of_rmsnorm_q4k_are_reached),
         cmocka_unit_test(rows_of_quantise_are_reached),
         cmocka_unit_test(rows_of_gguf_rows_are_reached),

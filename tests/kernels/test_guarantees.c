@@ -281,7 +281,14 @@ static void guarantees_of_gguf_linear_hold(void **state)
                                          .max_m = 1,
                                          .w_type = {PTXGEN_GGUF_Q8_0},
                                          .y_type = PTXGEN_F32};
+    const ptxgen_gguf_linear_spec floats = {.k = 2056,
+                                            .n = {48},
+                                            .max_m = 8,
+                                            .w_type = {PTXGEN_GGUF_BF16},
+                                            .x_type = PTXGEN_F16,
+                                            .y_type = PTXGEN_F32};
     EXPECT(&gguf_linear, "cpu:sm_80", &spec, .most = 8);
+    EXPECT(&gguf_linear, "cpu:sm_80", &floats, .most = 8);
     EXPECT(&gguf_linear, "cpu:sm_80", &one, .most = 1, .invariant = true);
 }
 
