@@ -35,6 +35,16 @@ marlin --m 300 --k 1024 --n 512 --group-size 64 --swiglu
 w8a8 --m 1 --k 528 --n 100
 w8a8 --m 33 --k 1024 --n 256
 w8a8 --m 130 --k 1024 --n 384
+w8a8 --m 8 --k 1024 --n 264 --asymmetric
+w8a8 --m 15 --k 1024 --n 512 --tile tile_m=16,tile_n=64,kind=1
+w8a8 --m 17 --k 2048 --n 256 --tile tile_m=32,tile_n=64,wn=4,wm=1,wk=2,cluster=2
+w8a8 --m 200 --k 1024 --n 640 --tile tile_m=128,tile_n=64,wn=2,wm=4,wk=1
+w8a8 --m 40 --k 1041 --n 200 --scales quantised --residual
+w8a8 --m 256 --k 1024 --n 512 --tile tile_m=128,tile_n=128,wn=1,kind=1
+w8a8 --m 300 --k 1024 --n 512 --tile tile_m=256,tile_n=128,wn=1,kind=1
+w8a8 --m 300 --k 1024 --n 384 --codes e4m3 --tile tile_m=256,tile_n=128,kind=1
+w8a8 --m 33 --k 1024 --n 256 --codes e4m3 --e5m2 --swiglu
+w8a8 --m 3,33,130 --k 1040 --n 264 --codes e4m3 --groups
 sparse24 --m 1 --k 512 --n 264
 sparse24 --m 33 --k 1024 --n 256
 sparse24 --m 130 --k 1024 --n 512

@@ -181,6 +181,22 @@ static void a_bound_is_stated_where_it_can_be(void **state)
 #undef BOUND
 }
 
+/* A scale of w may be negative, and changes the sign of its feature's outputs alone. */
+static void the_bound_of_a_negative_scale_is_that_of_its_magnitude(void **state)
+{
+    (void)state;
+    static double y[M * N], bound[M * N], negative_y[M * N], negative_bound[M * N];
+    static ptxgen_spread spread[M * N], negative_spread[M * N];
+    ptxgen_w8a8_operands o;
+    const ptxgen_w8a8_plan plan = prepare("sm_90a", &o);
+    compute(&plan, &o, 0, 0, y, bound, spread);
+    for (int i = 0; i < N; i++)
+        w_scale[i] = -w_scale[i];
+    compute(&plan, &o, 0, 0, negative_y, negative_bound, negative_spread);
+    for (int i = 0; i < M * N; i++)
+        assert_true(negative_y[i] == -y[i] && bound[i] > 0 && negative_bound[i] == bound[i]);
+}
+
 static void weights_of_unknown_codes_are_refused(void **state)
 {
     (void)state;
@@ -266,6 +282,7 @@ int main(void)
         cmocka_unit_test(codes_are_the_nearest_numbers),
         cmocka_unit_test(the_spread_sees_a_step_that_is_left_out),
         cmocka_unit_test(a_bound_is_stated_where_it_can_be),
+        cmocka_unit_test(the_bound_of_a_negative_scale_is_that_of_its_magnitude),
         cmocka_unit_test(weights_of_unknown_codes_are_refused),
         cmocka_unit_test(the_widest_tile_is_halved_where_registers_are_short),
         cmocka_unit_test(the_widest_tile_has_strips_of_tokens),

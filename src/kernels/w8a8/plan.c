@@ -129,7 +129,10 @@ static bool fill_stages(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
     return gemm_fill_stages(&w8a8_planner, p, 0, v);
 }
 
-/* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
+/*
+ * Whether the warps divide the tile, and what is staged of it at once. Fragments of tokens come in
+ * pairs, except in fused tiles.
+ */
 static bool divides(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     uint32_t all = w8a8_widens_codes(p) ? MAX_ACCUMULATORS / 4 : MAX_ACCUMULATORS;
@@ -137,6 +140,7 @@ static bool divides(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
     return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 &&
            rows <= 64 && columns <= 128 && rows * columns / 32 <= most &&
+           w8a8_pass_tokens(v) % (W8A8_TILE_TOKENS * v->wm) == 0 &&
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }
 

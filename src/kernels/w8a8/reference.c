@@ -370,13 +370,13 @@ static struct sum sum_of_integers(int32_t acc)
 static struct linear_estimate scale(const struct sum *sum, double sx, double sw)
 {
     const struct spread exact = {.below = 0};
-    double once = sum->sum * sx, lost = 0x1p-150 * (sw + 1);
+    double once = sum->sum * sx, size = sx * fabs(sw), lost = 0x1p-150 * (fabs(sw) + 1);
     struct spread spread = spread_multiply(&sum->spread, sum->sum, &exact, sx);
     spread = spread_multiply(&spread, once, &exact, sw);
     double rounded = ptxgen_bound_factor(2, unit_f32) * (fabs(sum->sum) + sum->error);
     struct linear_estimate e = {.value = once * sw,
-                                .error = (sum->error + rounded) * sx * sw + lost,
-                                .magnitude = sum->magnitude * sx * sw,
+                                .error = (sum->error + rounded) * size + lost,
+                                .magnitude = sum->magnitude * size,
                                 .spread = spread};
     spread_widen(&e.spread, lost);
     return e;
