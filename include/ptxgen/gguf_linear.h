@@ -52,7 +52,8 @@
  *
  * From 9 to 32 tokens are multiplied in the same way, eight after eight.
  *
- * More than 32 tokens, or more than 8 where all matrices are floats, are multiplied as the family
+ * More than 32 tokens, or fewer where all matrices are floats, namely more than 8, or more than 2
+ * of a single matrix in F16 or BF16 that is of the compute type, are multiplied as the family
  * `dense` multiplies: h is written to the workspace in the type `compute` (x is read as it is where
  * it is h in that type, in rows that are multiples of 16 bytes), the weights are decoded to that
  * type into the workspace, up to 2 MB for each multiprocessor, or 256 rows, at a time, and these
@@ -62,7 +63,7 @@
  * read where it is, if it starts at a multiple of 16 bytes; weights in F32, or in the other one of
  * F16 and BF16, are rounded as decoded ones are. No statement is made for a token with an infinity,
  * or where the compute type does not hold h or a weight (f16: from 65520 on). A plan whose max_m is
- * 32 or less, or 8 of floats, has no entries for these launches, and is assembled sooner.
+ * less has no entries for these launches, and is assembled sooner.
  *
  * On sm_90a, with `compute` f16 or bf16, K a multiple of 256 and matrices that are all Q4_K, all
  * Q5_K or all Q8_0, more than 32 tokens are instead multiplied by one kernel that decodes the
@@ -127,8 +128,8 @@ typedef struct ptxgen_gguf_linear_spec {
     uint8_t epilogue;                            /**< ptxgen_epilogue */
     uint8_t bias;                                /**< 1: f32 biases are added */
     /**
-     * What more than 32 tokens, of floats 8, are multiplied in: 0, x's type, or the ptxgen_element
-     * f16 or bf16.
+     * What more than 32 tokens, of floats fewer, are multiplied in: 0, x's type, or the
+     * ptxgen_element f16 or bf16.
      */
     uint8_t compute;
     uint8_t reserved[1];
@@ -164,7 +165,7 @@ typedef struct ptxgen_gguf_linear_plan {
     uint32_t planes; /**< bytes of an integer that h becomes: 2, or 3 where x is f32 */
     uint32_t variant_count;
     ptxgen_gguf_linear_variant variants[PTXGEN_GGUF_LINEAR_VARIANTS]; /**< by rising tile_m */
-    /** More than 32 tokens, of floats 8: the product of a slice of the weights; else zeros. */
+    /** More than 32 tokens, of floats fewer: the product of a slice of the weights; else zeros. */
     ptxgen_dense_plan inflated;
     /**
      * More than 32 tokens, where one kernel decodes and multiplies: its tiles, by rising tile_m,
@@ -185,8 +186,8 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_s
                                                       ptxgen_gguf_linear_plan *plan,
                                                       ptxgen_error *err);
 /**
- * The variant that serves m tokens; NULL when m is 0, above 32, of floats 8, or the spec's max_m,
- * or N is 0.
+ * The variant that serves m tokens; NULL when m is 0, above 32, of floats fewer, or the spec's
+ * max_m, or N is 0.
  */
 PTXGEN_API const ptxgen_gguf_linear_variant *
 ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
@@ -296,7 +297,7 @@ typedef struct ptxgen_gguf_linear_args {
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights until that kernel's
      * results are visible; who may have written them says kernel.h, "Overlap". More than 32 tokens,
-     * of floats 8, do not begin early.
+     * of floats fewer, do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
@@ -339,9 +340,9 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
 /**
  * Enqueues the product on `stream`, which takes, for each 8 tokens, one kernel or two for quantised
  * matrices, one or two for floats, and one for a gate of two types or of floats; more than 32, of
- * floats 8, take one for h, and two to four for each slice of the weights, or one that decodes and
- * multiplies. A launch does not allocate or synchronise, and may be captured. Launches that may run
- * at the same time need workspaces of their own. Errors, before anything runs:
+ * floats fewer, take one for h, and two to four for each slice of the weights, or one that decodes
+ * and multiplies. A launch does not allocate or synchronise, and may be captured. Launches that may
+ * run at the same time need workspaces of their own. Errors, before anything runs:
  * PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned address, a
  * stride below its row, a buffer that is too small, arrays that overlap or an m above the spec's
  * max_m; PTXGEN_ERROR_UNSUPPORTED for a stride that the kernel cannot hold; and those of

@@ -133,7 +133,7 @@ static void a_matrix_of_the_compute_type_is_multiplied_where_it_is(void **state)
                                     .y_type = PTXGEN_F32};
     const uint64_t matrix = UINT64_C(1024) * 16384 * 2;
     (void)state;
-    assert_int_equal(workspace_of(&spec, 4, 4096), 0);
+    assert_int_equal(workspace_of(&spec, 2, 4096), 0);
     assert_true(workspace_of(&spec, 40, 4096) < matrix);
     assert_true(workspace_of(&spec, 40, 4098) >= matrix);
     spec.w_type[0] = PTXGEN_GGUF_BF16;
@@ -164,12 +164,14 @@ static void floats_are_multiplied_in_one_pass(void **state)
 {
     const ptxgen_target target = target_of("sm_90a");
     (void)state;
-    for (int mixed = 0; mixed < 2; mixed++) {
+    for (int way = 0; way < 3; way++) {
+        const bool mixed = way == 1, has_compute_type = way == 2;
         const ptxgen_gguf_linear_spec spec = {.k = 256,
                                               .n = {64, mixed ? 8 : 0},
                                               .w_type = {PTXGEN_GGUF_F16, PTXGEN_GGUF_Q8_0},
-                                              .x_type = PTXGEN_F16};
-        const uint32_t most = mixed ? 32 : 8;
+                                              .x_type =
+                                                  has_compute_type ? PTXGEN_F16 : PTXGEN_BF16};
+        const uint32_t most = mixed ? 32 : has_compute_type ? 2 : 8;
         ptxgen_gguf_linear_plan plan;
         ptxgen_guarantee g;
         ptxgen_error err;
@@ -179,18 +181,19 @@ static void floats_are_multiplied_in_one_pass(void **state)
             assert_int_equal(ptxgen_gguf_linear_choose(&plan, m) != NULL, m <= most);
             assert_int_equal(ptxgen_gguf_linear_choose_inflated(&plan, m) != NULL, m > most);
         }
-        assert_ok(ptxgen_gguf_linear_guarantee(&plan, 8, &g, &err), &err);
-        assert_string_equal(g.sku, mixed ? "gguf_linear_m8" : "gguf_linear_float_m8");
+        assert_ok(ptxgen_gguf_linear_guarantee(&plan, 2, &g, &err), &err);
+        assert_string_equal(g.sku, mixed ? "gguf_linear_m2" : "gguf_linear_float_m2");
         assert_int_equal(g.x_rounding, mixed ? PTXGEN_ROUNDING_FIXED_16 : PTXGEN_ROUNDING_NONE);
         assert_int_equal(g.w_rounding, PTXGEN_ROUNDING_NONE);
-        assert_int_equal(g.to_m, most);
-        if (mixed)
+        assert_int_equal(g.to_m, 2);
+        ptxgen_gguf_linear_explain(&plan, 30, text, sizeof text);
+        assert_int_equal(strstr(text, "w is multiplied as it is, if it is aligned: ") != NULL,
+                         has_compute_type);
+        if (way)
             continue;
         ptxgen_gguf_linear_explain(&plan, 3, text, sizeof text);
         assert_string_equal(text, "1 kernel: 2 CTAs of 8 x 1 warps along N and K take 32 features "
                                   "each for the 3 tokens (at most 4), in f32");
-        ptxgen_gguf_linear_explain(&plan, 30, text, sizeof text);
-        assert_non_null(strstr(text, "w is multiplied as it is, if it is aligned: "));
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of more than 32 tokens, or with weights in floats only of more than 8. h is written as
- * rows of the compute type, or x is read as it is; then the weights are decoded into the workspace,
- * a slice at a time, and multiplied as dense multiplies. A slice bounds the workspace; each costs
- * two launches and a last wave of tiles, so it is as large as a matrix of most models.
+ * Launches of more than 32 tokens, or with weights in floats only of more than 8 or 2. h is written
+ * as rows of the compute type, or x is read as it is; then the weights are decoded into the
+ * workspace, a slice at a time, and multiplied as dense multiplies. A slice bounds the workspace;
+ * each costs two launches and a last wave of tiles, so it is as large as a matrix of most models.
  *
  * Rows of all slices, one after the other:
  *
@@ -36,16 +36,6 @@ struct gguf_linear_slices gguf_linear_slices(const ptxgen_gguf_linear_plan *p);
 /* Rows of all slices. */
 uint32_t gguf_linear_all_rows(const ptxgen_gguf_linear_spec *s);
 
-/* The fewest tokens of such a launch. */
-static inline uint32_t inflate_from_m(const ptxgen_gguf_linear_spec *s)
-{
-    return passes_most_m(s) + 1;
-}
-/* Whether the plan has such launches. */
-static inline bool gguf_linear_inflates(const ptxgen_gguf_linear_spec *s)
-{
-    return s->n[0] && (!s->max_m || s->max_m >= inflate_from_m(s));
-}
 /* What h and the weights are rounded to. */
 static inline ptxgen_element gguf_linear_compute_type(const ptxgen_gguf_linear_spec *s)
 {
@@ -61,6 +51,26 @@ static inline bool gguf_linear_takes_w(const ptxgen_gguf_linear_spec *s)
 {
     static const uint8_t types[] = {PTXGEN_GGUF_F32, PTXGEN_GGUF_F16, PTXGEN_GGUF_BF16};
     return !s->n[1] && s->w_type[0] == types[gguf_linear_compute_type(s)];
+}
+/*
+ * The most tokens that variants multiply, in passes. Floats are read in one pass; dense is faster
+ * from 3 tokens on where it reads the weights where they are, and 16 bits of each.
+ */
+static inline uint32_t passes_most_m(const ptxgen_gguf_linear_spec *s)
+{
+    if (has_quantised(s))
+        return PASS_TOKENS * MOST_PASSES;
+    return gguf_linear_takes_w(s) && gguf_linear_compute_type(s) != PTXGEN_F32 ? 2 : PASS_TOKENS;
+}
+/* The fewest tokens of such a launch. */
+static inline uint32_t inflate_from_m(const ptxgen_gguf_linear_spec *s)
+{
+    return passes_most_m(s) + 1;
+}
+/* Whether the plan has such launches. */
+static inline bool gguf_linear_inflates(const ptxgen_gguf_linear_spec *s)
+{
+    return s->n[0] && (!s->max_m || s->max_m >= inflate_from_m(s));
 }
 /* Matrices that have a decoder of their own, and the decoder of a matrix among those. */
 static inline uint32_t gguf_linear_decoder_of(const ptxgen_gguf_linear_spec *s, uint32_t matrix)

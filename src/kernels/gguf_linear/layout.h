@@ -60,11 +60,6 @@ static inline bool has_quantised(const ptxgen_gguf_linear_spec *s)
 {
     return float_count(s) < matrix_count(s);
 }
-/* The most tokens that variants multiply, in passes; floats are read by one pass only. */
-static inline uint32_t passes_most_m(const ptxgen_gguf_linear_spec *s)
-{
-    return PASS_TOKENS * (has_quantised(s) ? MOST_PASSES : 1);
-}
 static inline uint32_t units(const ptxgen_gguf_linear_spec *s)
 {
     return (s->k + UNIT - 1) / UNIT;

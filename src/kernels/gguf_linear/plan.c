@@ -329,7 +329,7 @@ static ptxgen_status choose_shapes(ptxgen_gguf_linear_plan *plan, ptxgen_error *
             *v = gguf_linear_float_variant(spec, tile_m);
         else if (!choose_shape(plan, tile_m, v))
             return plan_no_tile("gguf_linear", &plan->target, err);
-        if (tile_m >= most_of(spec) || tile_m >= PTXGEN_GGUF_LINEAR_MAX_M)
+        if (tile_m >= most_of(spec) || tile_m >= PASS_TOKENS || tile_m >= passes_most_m(spec))
             break;
     }
     return PTXGEN_OK;
