@@ -251,8 +251,9 @@ static uint64_t cost_by_cp_async(const ptxgen_gguf_linear_plan *p,
 /*
  * Likewise with tensor copies, where a ring is a warp's own, and 64 KB of slots keep the memory
  * busy. Few warps may multiply more slowly than memory delivers. Runs of a row are longer with more
- * warps along K. Each warp fewer than 16 costs half a hundredth of the streaming, steps without a
- * pair six tenths, tiles that the last round lacks four tenths, and each part of K a sixth of all.
+ * warps along K. Each warp fewer than 16 costs half a hundredth of the streaming, a step without a
+ * pair three tenths of it or half of the multiplying, tiles that the last round lacks four tenths,
+ * and each part of K a sixth of all.
  */
 static uint64_t cost_by_tensor_copies(const ptxgen_gguf_linear_plan *p,
                                       const ptxgen_gguf_linear_variant *v)
@@ -266,12 +267,13 @@ static uint64_t cost_by_tensor_copies(const ptxgen_gguf_linear_plan *p,
     uint64_t steps = ((own + 1) / 2 + v->wk - 1) / v->wk;
     uint64_t multiplying =
         (255 + 153 * n_tiles(p, v->tile_m)) * 121 / (warps * unit_bytes(first_quantised(s)));
-    uint64_t streaming = cta_tiles * own * (multiplying > 100 ? multiplying : 100);
-    streaming += cta_tiles * own * 28 / v->wk + streaming * (MAX_WARPS - warps) / 200;
-    if (slots < BUSY_BYTES)
-        streaming = streaming * BUSY_BYTES / slots;
+    uint64_t reading = slots < BUSY_BYTES ? 100 * BUSY_BYTES / slots : 100;
+    uint64_t unit = reading > multiplying ? reading : multiplying;
+    unit += 28 / v->wk + (MAX_WARPS - warps) / 2;
+    uint64_t streaming = cta_tiles * own * unit;
+    uint64_t missing = multiplying > 45 ? multiplying : 45;
     uint64_t idle =
-        (rounds * v->wn - cta_tiles) * own * 40 + cta_tiles * (2 * steps * v->wk - own) * 60;
+        (rounds * v->wn - cta_tiles) * own * 40 + cta_tiles * (2 * steps * v->wk - own) * missing;
     uint64_t end = 200 + 30 * v->tile_m;
     uint64_t all = streaming + idle + end + (rounds - 1) * end / v->wn;
     return v->parts > 1 ? all + all * v->parts / 6 : all;
