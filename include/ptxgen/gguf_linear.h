@@ -137,13 +137,16 @@ typedef struct ptxgen_gguf_linear_spec {
 
 /**
  * The shape of the kernels for up to `tile_m` tokens. K is divided into `parts`, each with CTAs of
- * its own. A part's CTAs of wn × wk warps walk through tiles of 16 features: wn tiles at a time,
- * each of which wk warps multiply that divide the part's K.
- * From sm_90 on, where the rows of all matrices are multiples of 16 bytes and a gate's matrices are
- * of one type, tensor copies bring the weights, to a ring of each warp's own.
+ * its own. A part's CTAs of wn × wk warps walk through tiles of 16 features, or of 8 of gate and 8
+ * of up where these are of one type: wn tiles at a time, each of which wk warps multiply that
+ * divide the part's K. From sm_90 on, where all matrices are quantised, their rows multiples of 16
+ * bytes and those of a gate of one type, tensor copies bring the weights, to a ring of each warp's
+ * own.
  *
- * Where all matrices are floats, `stages` is 0, and a CTA's warps take 2 features each, of 8 tokens
- * 4. There is no use_tile: make_plan compares every shape that fits.
+ * Where all matrices are floats, `stages` is 0, and a CTA's warps take 2 features each, of more
+ * than two tokens 4.
+ *
+ * There is no use_tile: make_plan compares every shape that fits.
  */
 typedef struct ptxgen_gguf_linear_variant {
     uint32_t tile_m;       /**< 1, 2, 4 or 8 */

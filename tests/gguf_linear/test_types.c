@@ -111,19 +111,39 @@ static void tensor_copies_bring_every_type(void **state)
         }
 }
 
-/* More tiles than a CTA takes at once, so that the rings turn over; one matrix, and a gate. */
+/* A warp multiplies more pairs of units than its ring has slots. */
 static void rings_turn_over(void **state)
 {
+    const ptxgen_target target = target_of("sm_90a");
     (void)state;
     for (uint32_t i = 0; i < 2; i++) {
-        const ptxgen_gguf_linear_spec spec = {.k = 1024,
-                                              .n = {8500, i ? 8500 : 0},
+        const ptxgen_gguf_linear_spec spec = {.k = 65536,
+                                              .n = {21, i ? 21 : 0},
                                               .max_m = 1,
-                                              .w_type = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q4_K},
+                                              .w_type = {PTXGEN_GGUF_Q8_0, PTXGEN_GGUF_Q8_0},
                                               .x_type = PTXGEN_F16,
                                               .y_type = PTXGEN_F16,
                                               .epilogue = i ? PTXGEN_EPILOGUE_SWIGLU
                                                             : PTXGEN_EPILOGUE_NONE};
+        ptxgen_gguf_linear_plan plan;
+        assert_int_equal(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+        const ptxgen_gguf_linear_variant *v = plan.variants;
+        assert_true(spec.k / 512 > v->wk * v->parts * v->stages);
+        run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 1);
+    }
+}
+
+/* Every CTA has tiles, and several: more of them than CTAs, and fewer than all warps along N. */
+static void tiles_are_dealt_out(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = 1024,
+                                              .n = {5000, i ? 5000 : 130},
+                                              .max_m = 1,
+                                              .w_type = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q5_K},
+                                              .x_type = PTXGEN_F16,
+                                              .y_type = PTXGEN_F16};
         run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 1);
     }
 }
@@ -176,6 +196,7 @@ int main(void)
         cmocka_unit_test(matrices_have_types_of_their_own),
         cmocka_unit_test(tensor_copies_bring_every_type),
         cmocka_unit_test(rings_turn_over),
+        cmocka_unit_test(tiles_are_dealt_out),
         cmocka_unit_test(one_token_is_one_launch_where_k_is_small),
         cmocka_unit_test(parts_of_k_are_added_up),
     };

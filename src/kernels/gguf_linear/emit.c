@@ -54,7 +54,7 @@ static ptx_u32 shared_buffer(ptx_kernel *k, const char *name, uint32_t bytes, ui
     return ptx_shared_address(k, ptx_shared_declare(k, name, bytes, align));
 }
 
-/* The first unit of a part, or of a warp, of `all` units in `count` shares. */
+/* The first unit, or pair of units, of a part of `all` in `count` parts. */
 static ptx_u32 share(ptx_kernel *k, ptx_u32 number, ptx_u32 all, uint32_t count)
 {
     return count == 1 ? ptx_mul_lo_u32(k, number, all)
@@ -89,6 +89,7 @@ static void find_threads(struct gguf_linear_kernel *q)
     q->wk = gemm_remainder(k, q->at.warp, v->wk);
     q->part = gemm_divide(k, q->at.cta, v->part_ctas);
     q->place = gemm_remainder(k, q->at.cta, v->part_ctas);
+    q->own_tile = ptx_mad_lo_u32(k, q->wn, U32(v->part_ctas), q->place); /* dealt out to CTAs */
 
     find_part(q);
     q->thread = ptx_mad_lo_u32(k, q->wk, U32(32), q->at.lane);
@@ -209,7 +210,7 @@ static void multiply_pair(struct gguf_linear_kernel *q, const struct phase *p, s
 {
     ptx_kernel *k = q->k;
     const uint32_t bytes = record_bytes(q->plan, q->v->tile_m);
-    const uint32_t whole = pair_bytes(p->type->type);
+    const uint32_t whole = pair_size(p->type->type);
     ptx_u32 at = gguf_linear_slot_address(q, slot);
     if (whole % 16) {
         ptx_u32 shift = ptx_and_b32(k, ptx_mul_lo_u32(k, pair, U32(whole)), U32(15));
@@ -282,14 +283,13 @@ static uint32_t make_phases(const ptxgen_gguf_linear_spec *s, struct phase phase
     return count;
 }
 
-/* The first copies, then what waits for the kernels ahead: h. */
-static void begin_h(struct gguf_linear_kernel *q)
+/* Lets the launch behind begin, and waits for the kernels ahead, which write x or records. */
+static void wait_for_inputs(struct gguf_linear_kernel *q)
 {
-    if (gemm_overlaps(&q->plan->target)) {
-        ptx_griddepcontrol_launch_dependents(q->k);
-        ptx_griddepcontrol_wait(q->k);
-    }
-    gguf_linear_find_columns(q);
+    if (!gemm_overlaps(&q->plan->target))
+        return;
+    ptx_griddepcontrol_launch_dependents(q->k);
+    ptx_griddepcontrol_wait(q->k);
 }
 /*
  * What h is made of, or records of it, would wait behind all copies that are under way. So only
@@ -313,7 +313,7 @@ static ptx_u32 early_slots(struct gguf_linear_kernel *q)
 {
     const uint32_t warps = q->v->wn * q->v->wk, all = warps * q->v->stages;
     const uint32_t tiles = (all_tiles(q->spec) + q->v->part_ctas - 1) / q->v->part_ctas;
-    const bool are_few = tiles * part_units(q->spec, q->v) <= 2 * all;
+    const bool are_few = (uint64_t)tiles * part_units(q->spec, q->v) <= 2 * all;
     uint32_t slots = (are_few ? EARLY_BYTES_OF_FEW : EARLY_BYTES) / tensor_slot_bytes(q->spec);
     slots = slots < all ? slots : all;
     ptx_pred has_more = ptx_setp_lt_u32(q->k, q->at.warp, U32(slots % warps));
@@ -327,7 +327,8 @@ static void multiply_by_tensor_copies(struct gguf_linear_kernel *q)
     struct tensor_stream s = gguf_linear_start_tensor_stream(q);
     ptx_u32 early = early_slots(q);
     gguf_linear_fill_slots(q, &s, early);
-    begin_h(q);
+    wait_for_inputs(q);
+    gguf_linear_find_columns(q);
     struct late_copies late = {q, &s, ptx_sub_u32(k, U32(q->v->stages), early)};
     if (q->v->makes_h)
         gguf_linear_make_records(q, issue_late_copies, &late);
@@ -343,7 +344,8 @@ static void multiply_by_cp_async(struct gguf_linear_kernel *q)
     ptx_kernel *k = q->k;
     ptx_section(k, "first copies of weights");
     struct stream s = gguf_linear_start_stream(q, &q->phases[0]);
-    begin_h(q);
+    wait_for_inputs(q);
+    gguf_linear_find_columns(q);
     if (q->v->makes_h)
         gguf_linear_make_records(q, NULL, NULL);
     else

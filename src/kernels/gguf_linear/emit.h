@@ -78,10 +78,12 @@ struct gguf_linear_kernel {
     struct gemm_threads at;
     ptx_u32 wk, wn;                 /* the warp's place along K and along N */
     ptx_u32 part, place;            /* the CTA's part of K, and its place in it */
+    ptx_u32 own_tile;               /* the first of the warps along K, among those of all phases */
     ptx_u32 thread;                 /* among those of the warps along K */
     ptx_u32 part_first, part_count; /* the part's units */
-    ptx_u32 ring, records, partials,
-        arrivals; /* shared: the warps' ring, the warp's first record, … */
+    /* Shared memory: the ring of the warps along K, or the warp's own; records, from the part's
+     * first on, or by cp.async from the warp's; sums; the parts' arrivals. */
+    ptx_u32 ring, records, partials, arrivals;
     ptx_u32 b[MAX_N_TILES], columns[MAX_N_TILES]; /* offsets in a record: fragments, powers */
     ptx_u32 s16[MAX_N_TILES], quad4, pair_bytes;
     ptx_pred odd, upper;
@@ -161,6 +163,7 @@ struct tensor_stream {
     ptx_u32 pair_words, slot_bytes; /* of the matrix's type */
     struct slot fill;
 };
+/* Sets up the warp's mbarriers, and finds its first tile. */
 struct tensor_stream gguf_linear_start_tensor_stream(struct gguf_linear_kernel *q);
 /* Issues the copies of the next `count` slots. */
 void gguf_linear_fill_slots(struct gguf_linear_kernel *q, struct tensor_stream *s, ptx_u32 count);

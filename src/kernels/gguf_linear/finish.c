@@ -6,9 +6,11 @@
  *                         ─▶ with parts of K: workspace ─▶ Σ over parts, by the last part to arrive
  *                         ─▶ + bias, gate, round ─▶ y
  *
- * All sums have a fixed order. The warps along K synchronise among themselves only; the sums of the
- * tile before have been read when the next tile's first step has synchronised them. The counter of
- * a tile's parts is 0 at the begin of a launch, which the kernel that makes h sees to.
+ * All sums have a fixed order. The warps along K synchronise among themselves only. The sums of the
+ * tile before have been read when the next tile's first step has synchronised them; with tensor
+ * copies, which do not synchronise steps, sums alternate between two places, and a warp that stores
+ * in one again has met the others since they read it, at the end of the tile between. The counter
+ * of a tile's parts is 0 at the begin of a launch, which the kernel that makes h sees to.
  */
 #include "emit.h"
 

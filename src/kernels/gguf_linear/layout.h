@@ -77,6 +77,22 @@ static inline uint32_t unit_bytes(uint32_t type)
 }
 
 /*
+ * Whether all matrices are quantised, in rows of multiples of 16 bytes; their addresses are such
+ * multiples, too, then.
+ */
+static inline bool has_aligned_rows(const ptxgen_gguf_linear_spec *s)
+{
+    bool are_aligned = matrix_count(s) && !float_count(s);
+    for (uint32_t i = 0; i < matrix_count(s); i++)
+        are_aligned = are_aligned && row_bytes(s, s->w_type[i]) % 16 == 0;
+    return are_aligned;
+}
+static inline uint32_t w_align(const ptxgen_gguf_linear_spec *s, uint32_t matrix)
+{
+    return has_aligned_rows(s) ? 16 : gguf_linear_facts(s->w_type[matrix])->align;
+}
+
+/*
  * The largest power of two up to 16 of which the address of each row's unit is a multiple. Where
  * that is less than 16, a copy begins at the multiple of 16 below, and where it is less than 4,
  * words are put together from two.
@@ -124,18 +140,18 @@ static inline uint32_t pairs(const ptxgen_gguf_linear_spec *s)
 {
     return (units(s) + 1) / 2;
 }
-static inline uint32_t pair_bytes(uint32_t type)
+static inline uint32_t pair_size(uint32_t type)
 {
     return 2 * unit_bytes(type);
 }
 /*
- * Bytes from row to row of a slot, which are what a copy takes. A copy begins at the multiple of 16
- * at or below a pair, which is the same for all rows.
+ * Bytes from row to row of a slot, which are what a copy takes. Copies must begin at multiples of
+ * 16 bytes: they do at or below a pair, as far below for all rows.
  */
 static inline uint32_t pair_pitch(uint32_t type)
 {
-    uint32_t align = pair_bytes(type) & -pair_bytes(type), most_shift = align < 16 ? 16 - align : 0;
-    uint32_t chunks = (pair_bytes(type) + most_shift + 15) / 16;
+    uint32_t align = pair_size(type) & -pair_size(type), most_shift = align < 16 ? 16 - align : 0;
+    uint32_t chunks = (pair_size(type) + most_shift + 15) / 16;
     return chunks * 16;
 }
 static inline uint32_t tensor_slot_bytes(const ptxgen_gguf_linear_spec *s)
@@ -164,21 +180,6 @@ static inline bool is_interleaved(const ptxgen_gguf_linear_spec *s)
 static inline bool is_joined(const ptxgen_gguf_linear_spec *s)
 {
     return is_gated(s) && !is_interleaved(s);
-}
-/*
- * Whether all matrices are quantised, in rows of multiples of 16 bytes; their addresses are such
- * multiples, too, then.
- */
-static inline bool has_aligned_rows(const ptxgen_gguf_linear_spec *s)
-{
-    bool are_aligned = !float_count(s);
-    for (uint32_t i = 0; i < matrix_count(s); i++)
-        are_aligned = are_aligned && row_bytes(s, s->w_type[i]) % 16 == 0;
-    return are_aligned;
-}
-static inline uint32_t w_align(const ptxgen_gguf_linear_spec *s, uint32_t matrix)
-{
-    return has_aligned_rows(s) ? 16 : gguf_linear_facts(s->w_type[matrix])->align;
 }
 /* Whether tensor copies bring the weights, whose maps only a launch's last kernel can have. */
 static inline bool takes_tensor_copies(const ptxgen_gguf_linear_plan *p)
@@ -210,6 +211,9 @@ static inline uint32_t all_tiles(const ptxgen_gguf_linear_spec *s)
         tiles += matrix_tiles(s, i);
     return tiles;
 }
+
+/* Units of a warp whose inputs stay in registers while h is made, at most. */
+enum { HELD_UNITS = 2 };
 
 /* ---- h as fixed point ---- */
 
@@ -329,7 +333,7 @@ enum gguf_linear_prepare_param {
     PREPARE_M,
     PREPARE_PARAMS
 };
-/* Those from PRODUCT_X on, and the strides of these, only where the product makes h itself. */
+/* Those from PRODUCT_X on, and the strides of these, are read only where the product makes h. */
 enum gguf_linear_product_param {
     PRODUCT_W,
     PRODUCT_BIAS = PRODUCT_W + MATRICES,
@@ -380,7 +384,10 @@ ptxgen_status gguf_linear_refuse_m(const ptxgen_gguf_linear_plan *plan, uint64_t
 static inline uint32_t warp_units(const ptxgen_gguf_linear_spec *s,
                                   const ptxgen_gguf_linear_variant *v)
 {
-    return (part_units(s, v) + v->wk - 1) / v->wk;
+    const uint32_t own = part_units(s, v);
+    if (v->tensor) /* whole pairs */
+        return 2 * (((own + 1) / 2 + v->wk - 1) / v->wk);
+    return (own + v->wk - 1) / v->wk;
 }
 
 #endif

@@ -172,8 +172,9 @@ static uint32_t square_words(const ptxgen_gguf_linear_spec *s)
 }
 
 /*
- * Rings, the part's records, sums of each warp's tile, a word for each wn (parts of K), and sums of
- * squares (h of its own).
+ * Rings, with tensor copies and a barrier for each slot; the part's records; sums of each warp's
+ * tile, with tensor copies in two places; a word for each wn (parts of K); sums of squares (h of
+ * its own).
  */
 static uint64_t shared_bytes(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
 {
@@ -188,9 +189,7 @@ static uint64_t shared_bytes(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf
 /* Shapes whose shared memory is within the target's. */
 static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_variant *v)
 {
-    enum { HELD_UNITS = 2 }; /* of a warp that makes h, in registers */
     uint32_t tiles = all_tiles(&p->spec), multiprocessors = p->target.multiprocessors;
-    uint32_t most = (tiles + v->wn - 1) / v->wn;
     v->makes_h = v->tile_m == 1 && v->parts == 1 && !float_count(&p->spec) &&
                  units(&p->spec) <= HELD_UNITS * v->wk * v->wn;
     uint64_t bytes = shared_bytes(p, v);
@@ -198,7 +197,7 @@ static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_varian
     if (v->wk * v->parts > shares || bytes + SHARED_BESIDE > p->target.shared_per_cta)
         return false;
     v->part_ctas = multiprocessors / v->parts ? multiprocessors / v->parts : 1;
-    v->part_ctas = v->part_ctas < most ? v->part_ctas : most;
+    v->part_ctas = v->part_ctas < tiles ? v->part_ctas : tiles;
     v->shared_bytes = (uint32_t)bytes;
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;

@@ -332,14 +332,13 @@ static uint32_t warp_share(const struct preparer *p)
 }
 
 /* Whether a warp's inputs stay in registers from the first pass to the last. */
-enum { MOST_HELD = 2 };
 static bool holds_units(const struct preparer *p)
 {
-    return warp_share(p) <= MOST_HELD;
+    return warp_share(p) <= HELD_UNITS;
 }
 
 /* Loads the warp's units at once. */
-static void load_held(struct preparer *p, struct unit_inputs held[MOST_HELD])
+static void load_held(struct preparer *p, struct unit_inputs held[HELD_UNITS])
 {
     ptx_kernel *k = p->k;
     ptx_u32 unit = p->first_unit;
@@ -351,7 +350,7 @@ static void load_held(struct preparer *p, struct unit_inputs held[MOST_HELD])
 }
 
 /* The same work for each of the held units that exist; past the last one all values are 0. */
-static void pass_over_held(struct preparer *p, const struct unit_inputs held[MOST_HELD],
+static void pass_over_held(struct preparer *p, const struct unit_inputs held[HELD_UNITS],
                            enum pass pass, ptx_f32 sums[2])
 {
     ptx_kernel *k = p->k;
@@ -366,7 +365,7 @@ static void pass_over_held(struct preparer *p, const struct unit_inputs held[MOS
     }
 }
 
-static void pass_over(struct preparer *p, const struct unit_inputs held[MOST_HELD], enum pass pass,
+static void pass_over(struct preparer *p, const struct unit_inputs held[HELD_UNITS], enum pass pass,
                       ptx_f32 sums[2])
 {
     ptx_kernel *k = p->k;
@@ -448,7 +447,7 @@ static void make_h(struct preparer *p, void (*behind_loads)(void *), void *what)
     static const char *const words[2][2] = {{"squares of x", "small squares of x"},
                                             {"squares of g", "small squares of g"}};
     ptx_f32 sums[2];
-    struct unit_inputs held[MOST_HELD];
+    struct unit_inputs held[HELD_UNITS];
     if (holds_units(p))
         load_held(p, held);
     if (behind_loads)

@@ -54,7 +54,10 @@ static ptx_f32 power_of_two(ptx_kernel *k, ptx_u32 biased)
 static void find_powers(struct preparer *p, const ptx_f32 h[LANE_VALUES], ptx_f32 *down,
                         ptx_f32 *up)
 {
-    enum { ROOM = 0x20000, BIAS = 127 }; /* 2⁻⁶ of the largest, in units of its last place */
+    enum {
+        ROOM = 0x20000,
+        BIAS = 127
+    }; /* 2⁻⁷ of the largest, or less, in units of its last place */
     ptx_kernel *k = p->k;
     const uint32_t bits = p->plan->planes == 2 ? 14 : 22; /* the largest becomes about 2^bits */
     ptx_u32 most = U32(0);

@@ -35,7 +35,7 @@ ptx_u32 gguf_linear_first_tile(struct gguf_linear_kernel *q, const struct phase 
 {
     ptx_kernel *k = q->k;
     uint32_t step = tile_step(q), behind = p->before % step;
-    ptx_u32 own = ptx_mad_lo_u32(k, q->place, U32(q->v->wn), q->wn);
+    ptx_u32 own = q->own_tile;
     if (!behind) /* the warps that the phase before left without a tile come first */
         return own;
     ptx_u32 moved = ptx_add_u32(k, own, U32(step - behind));

@@ -19,7 +19,10 @@
 
 /* ---- places ---- */
 
-/* The tile's matrix and row, and of its type the bytes of a pair of units and of a slot. */
+/*
+ * The tile's matrix and row, of its type the 32-bit words of a pair of units and the bytes of a
+ * slot, and the warp's first pair of it.
+ */
 static void find_tile(struct gguf_linear_kernel *q, struct tensor_stream *s)
 {
     ptx_kernel *k = q->k;
@@ -30,7 +33,7 @@ static void find_tile(struct gguf_linear_kernel *q, struct tensor_stream *s)
         const struct phase *p = &q->phases[i];
         for (uint32_t j = 0; j < p->count; j++) {
             const uint32_t matrix = p->matrices[j], tiles = matrix_tiles(q->spec, matrix);
-            const uint32_t words = pair_bytes(p->type->type) / 4;
+            const uint32_t words = pair_size(p->type->type) / 4;
             const uint32_t slot = TILE_ROWS * pair_pitch(p->type->type);
             if (!tiles)
                 continue;
@@ -154,8 +157,7 @@ struct tensor_stream gguf_linear_start_tensor_stream(struct gguf_linear_kernel *
 {
     ptx_kernel *k = q->k;
     struct tensor_stream s;
-    ptx_u32 tile = ptx_mad_lo_u32(k, q->place, U32(q->v->wn), q->wn);
-    s.tile = ptx_mov_u32(k, tile);
+    s.tile = ptx_mov_u32(k, q->own_tile);
     s.pair = ptx_mov_u32(k, U32(0));
     s.row = ptx_mov_u32(k, U32(0));
     s.pair_words = ptx_mov_u32(k, U32(0));
