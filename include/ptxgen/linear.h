@@ -26,8 +26,8 @@
  * ended on the device: destroying frees the memory.
  *
  * Threads. A layer has one workspace: runs of it that may be in flight at the same time, on two
- * streams, need a layer each. Making and destroying layers belongs to one thread at a time for
- * each layer; different layers are independent.
+ * streams, need a workspace of their own in their arguments, or a layer each. Making and destroying
+ * layers belongs to one thread at a time for each layer; different layers are independent.
  *
  * Errors: a status and a sentence; *linear is NULL after a failure. Making a layer allocates,
  * compiles and waits; running it does neither, and may be captured into a graph.
@@ -178,8 +178,18 @@ typedef struct ptxgen_linear_args {
     /** f32 [m], of x that is codes (sparse24's s8), or 0: the weights' x_scale; otherwise unused */
     uint64_t x_scale;
     uint64_t x_scale_bytes; /**< of that buffer; 0: unchecked */
+    /**
+     * A workspace of the caller's in place of the layer's, or 0: workspace_bytes of memory, at
+     * least ptxgen_linear_workspace_bytes, at a multiple of 256, which is zeroed once and then used
+     * by runs of this layer in one stream.
+     */
+    uint64_t workspace, workspace_bytes;
 } ptxgen_linear_args;
 
+/** Bytes of workspace that this run needs, which may be 0; pure. */
+PTXGEN_API ptxgen_status ptxgen_linear_workspace_bytes(const ptxgen_linear *linear,
+                                                       const ptxgen_linear_args *args,
+                                                       uint64_t *bytes, ptxgen_error *err);
 /** Enqueues the layer on a stream of the dispatcher's context, which is current. */
 PTXGEN_API ptxgen_status ptxgen_linear_run(const ptxgen_linear *linear,
                                            const ptxgen_linear_args *args, ptxgen_cu_stream stream,

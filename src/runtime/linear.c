@@ -249,8 +249,9 @@ const char *ptxgen_linear_family(const ptxgen_linear *linear)
     return linear ? linear->loaded->family->name : NULL;
 }
 
-ptxgen_status ptxgen_linear_run(const ptxgen_linear *linear, const ptxgen_linear_args *args,
-                                ptxgen_cu_stream stream, ptxgen_error *err)
+/* The family's arguments of a run. */
+static ptxgen_status fill_args(const ptxgen_linear *linear, const ptxgen_linear_args *args,
+                               union linear_family_args *all, ptxgen_error *err)
 {
     if (!linear || !args)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -260,17 +261,41 @@ ptxgen_status ptxgen_linear_run(const ptxgen_linear *linear, const ptxgen_linear
                            "a layer's run: M = %llu is above max_m, %llu",
                            (unsigned long long)args->m, (unsigned long long)linear->max_m);
     const struct linear_kind *kind = linear->kind;
-    union linear_family_args all = linear->args;
-    set(&all, kind->m, args->m);
-    set(&all, kind->x, args->x);
-    set(&all, kind->y, args->y);
-    set(&all, kind->x_stride, args->x_stride);
-    set(&all, kind->y_stride, args->y_stride);
-    set(&all, kind->x_bytes, args->x_bytes);
-    set(&all, kind->y_bytes, args->y_bytes);
-    if (kind->x_scale && args->x_scale) {
-        set(&all, kind->x_scale, args->x_scale);
-        set(&all, kind->x_scale_bytes, args->x_scale_bytes);
+    *all = linear->args;
+    set(all, kind->m, args->m);
+    set(all, kind->x, args->x);
+    set(all, kind->y, args->y);
+    set(all, kind->x_stride, args->x_stride);
+    set(all, kind->y_stride, args->y_stride);
+    set(all, kind->x_bytes, args->x_bytes);
+    set(all, kind->y_bytes, args->y_bytes);
+    if (args->workspace) {
+        set(all, kind->workspace_at, args->workspace);
+        set(all, kind->workspace_bytes, args->workspace_bytes);
     }
-    return kind->launch(linear->loaded, &all, stream, err);
+    if (kind->x_scale && args->x_scale) {
+        set(all, kind->x_scale, args->x_scale);
+        set(all, kind->x_scale_bytes, args->x_scale_bytes);
+    }
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_linear_workspace_bytes(const ptxgen_linear *linear,
+                                            const ptxgen_linear_args *args, uint64_t *bytes,
+                                            ptxgen_error *err)
+{
+    union linear_family_args all;
+    if (!bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_linear_workspace_bytes: bytes is NULL");
+    ptxgen_status status = fill_args(linear, args, &all, err);
+    return status == PTXGEN_OK ? linear->kind->workspace(linear->loaded, &all, bytes, err) : status;
+}
+
+ptxgen_status ptxgen_linear_run(const ptxgen_linear *linear, const ptxgen_linear_args *args,
+                                ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    union linear_family_args all;
+    ptxgen_status status = fill_args(linear, args, &all, err);
+    return status == PTXGEN_OK ? linear->kind->launch(linear->loaded, &all, stream, err) : status;
 }

@@ -185,6 +185,10 @@ ROW(ptxgen_linear_from_w8a8, NO, INVALID_ARGUMENT, "a layer: linear is NULL")
 ROW(ptxgen_linear_from_w8a8, ZEROS | ONES, INVALID_ARGUMENT,
     "a layer: dispatcher and options must be given")
 ROW(ptxgen_linear_run, ANY, INVALID_ARGUMENT, "a layer's run: linear and args must be given")
+ROW(ptxgen_linear_workspace_bytes, NO, INVALID_ARGUMENT,
+    "ptxgen_linear_workspace_bytes: bytes is NULL")
+ROW(ptxgen_linear_workspace_bytes, ZEROS | ONES, INVALID_ARGUMENT,
+    "a layer's run: linear and args must be given")
 ROW(ptxgen_marlin_check_packed, NO, INVALID_ARGUMENT, "marlin: spec is NULL")
 ROW(ptxgen_marlin_check_packed, ZEROS, UNSUPPORTED, "marlin: the group size 0 is neither a multiple of 16 nor -1")
 ROW(ptxgen_marlin_check_packed, ONES, UNSUPPORTED,

@@ -13,6 +13,7 @@
 #include <ptxgen/emulator.h>
 #include <ptxgen/instr.h>
 #include <ptxgen/marlin.h>
+#include <ptxgen/linear.h>
 #include <ptxgen/marlin_repack.h>
 #include <ptxgen/gguf_rows.h>
 #include <ptxgen/quantise.h>
@@ -441,6 +442,58 @@ static int run_layer(int argc, char **argv)
     return end(status, &err);
 }
 
+/* ---- layers of files ---- */
+
+static ptxgen_status make_linear(ptxgen_dispatcher *dispatcher, const char *path, const char *name,
+                                 const ptxgen_layer_choice *choice, ptxgen_element type,
+                                 ptxgen_error *err)
+{
+    const ptxgen_linear_options options = {.type = (uint8_t)type, .max_m = 2};
+    ptxgen_files *files;
+    ptxgen_layer layer;
+    ptxgen_linear *linear = NULL;
+    ptxgen_status status = ptxgen_files_open(path, &files, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_files_layer(files, name, choice, &layer, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_linear_from_layer(dispatcher, &layer, NULL, &options, &linear, err);
+    if (status == PTXGEN_OK)
+        printf("%s %u by %u\n", ptxgen_linear_family(linear), ptxgen_linear_n(linear),
+               ptxgen_linear_k(linear));
+    ptxgen_linear_destroy(linear);
+    ptxgen_files_close(files);
+    return status;
+}
+
+static ptxgen_status make_linears(ptxgen_dispatcher *dispatcher, ptxgen_error *err)
+{
+    static const ptxgen_layer_choice any,
+        dense = {.kind = PTXGEN_LAYER_SPARSE24, .form = PTXGEN_LAYER_DENSE};
+    static const struct {
+        const char *path, *name;
+        const ptxgen_layer_choice *choice;
+        ptxgen_element type;
+    } rows[] = {
+        {GOLDEN_DIR "/marlin_g128.safetensors", "gptq", &any, PTXGEN_F16},
+        {GOLDEN_DIR "/w8a8.safetensors", "", &any, PTXGEN_F32},
+        {GOLDEN_DIR "/sparse24_torch.safetensors", "f16", &dense, PTXGEN_F16},
+        {GOLDEN_DIR "/sparse24_torch.safetensors", "s8", &any, PTXGEN_F16},
+        {GOLDEN_DIR "/gguf_products.gguf", "q8_0", &any, PTXGEN_F32},
+        {GOLDEN_DIR "/gguf_products.gguf", "q8_0.deq", &any, PTXGEN_F16},
+    };
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof rows / sizeof *rows; i++)
+        status =
+            make_linear(dispatcher, rows[i].path, rows[i].name, rows[i].choice, rows[i].type, err);
+    return status;
+}
+
+static int linears(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    return with_dispatcher(make_linears);
+}
+
 /* ---- other references and formats ---- */
 
 static ptxgen_status compute_dense(ptxgen_error *err)
@@ -610,6 +663,7 @@ const struct job library_jobs[] = {
     LIBRARY("warm", warm, VARIES_FILES),
     LIBRARY("tuning", tune, 0),
     LIBRARY("pack, load, launch and reference of marlin", run_layer, 0),
+    LIBRARY("layers of files", linears, VARIES_FILES),
     LIBRARY("references and formats", compute, 0),
     LIBRARY("repack on the device", repack, 0),
 };

@@ -192,8 +192,10 @@ fi
 claim c_program_runs_on_the_shared_library program_works shared_c '' "${cc[@]}" -std=c11 consumer.c
 for example in "$sources"/examples/*.c; do
     name=$(basename "$example" .c)
+    files=() # the library of files, behind who reads them
+    ! grep -q 'ptxgen_files_' "$example" || files=(-L"$lib" -lptxgen-files)
     claim "example_${name}_builds_outside_the_tree" compile "$name" '' \
-        "${cc[@]}" -std=c11 "$name.c" -lm
+        "${cc[@]}" -std=c11 "$name.c" -lm "${files[@]}"
 done
 if [ "${cxx[*]}" != none ]; then
     claim cpp_example_runs_on_the_shared_library cpp_example_works

@@ -240,6 +240,46 @@ static void a_gated_pair_is_one_layer(void **state)
     free_w4(&up);
 }
 
+/* ---- workspaces ---- */
+
+/* x is off alignment, so that a run has to copy it there. */
+static void a_run_may_bring_its_own_workspace(void **state)
+{
+    struct bench *b = *state;
+    static uint16_t w[N][K];
+    const ptxgen_linear_options options = {.max_m = 4, .type = PTXGEN_F16};
+    ptxgen_linear *linear;
+    ptxgen_cu_deviceptr on_x, on_y, own;
+    ptxgen_error err;
+    assert_int_equal(ptxgen_linear_from_floats(b->dispatcher, w, N, K, &options, &linear, NULL),
+                     PTXGEN_OK);
+    assert_int_equal(b->driver.mem_alloc(&on_x, 4 * K * 2 + 16), 0);
+    assert_int_equal(b->driver.mem_alloc(&on_y, 4 * N * 2), 0);
+    assert_int_equal(b->driver.memset_d8(on_x, 0x3C, 4 * K * 2 + 16), 0);
+    uint64_t bytes;
+    ptxgen_linear_args args = {.m = 4, .x = on_x + 2, .y = on_y};
+    assert_int_equal(ptxgen_linear_workspace_bytes(linear, &args, &bytes, NULL), PTXGEN_OK);
+    assert_true(bytes >= 4 * K * 2 && bytes < ptxgen_linear_bytes(linear));
+    assert_int_equal(b->driver.mem_alloc(&own, bytes), 0);
+    assert_int_equal(b->driver.memset_d8(own, 0, bytes), 0);
+    args.workspace = own;
+    args.workspace_bytes = bytes;
+    assert_int_equal(ptxgen_linear_run(linear, &args, NULL, NULL), PTXGEN_OK);
+    unsigned char used[2];
+    assert_int_equal(b->driver.ctx_synchronize(), 0);
+    assert_int_equal(b->driver.memcpy_dtoh(used, own + bytes - 2, 2), 0);
+    args.workspace_bytes = 1;
+    assert_int_equal(ptxgen_linear_run(linear, &args, NULL, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    args.workspace = 0;
+    assert_int_equal(ptxgen_linear_run(linear, &args, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(b->driver.ctx_synchronize(), 0);
+    ptxgen_linear_destroy(linear);
+    b->driver.mem_free(on_x);
+    b->driver.mem_free(on_y);
+    b->driver.mem_free(own);
+    assert_int_equal(used[0], 0x3C);
+}
+
 /* ---- others ---- */
 
 static void floats_become_a_layer_in_eight_bits(void **state)
@@ -533,6 +573,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_bit_weights_of_any_format_become_a_layer),
         cmocka_unit_test(a_gated_pair_is_one_layer),
+        cmocka_unit_test(a_run_may_bring_its_own_workspace),
         cmocka_unit_test(floats_become_a_layer_in_eight_bits),
         cmocka_unit_test(floats_become_a_dense_layer),
         cmocka_unit_test(rows_of_a_gguf_type_become_a_layer),

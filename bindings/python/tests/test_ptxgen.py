@@ -12,6 +12,8 @@ import ptxgen
 GOLDEN = pathlib.Path(__file__).parents[3] / "tests" / "golden"
 INCLUDE = pathlib.Path(__file__).parents[3] / "include"
 MARLIN = GOLDEN / "marlin_g128.safetensors"
+PRODUCTS = GOLDEN / "gguf_products.gguf"
+SPARSE = GOLDEN / "sparse24_torch.safetensors"
 
 
 @pytest.fixture(scope="module")
@@ -86,43 +88,70 @@ def test_workspaces_are_kept_by_stream(device):
     assert [len(kept) for kept in kernel._workspaces.values()] == [1]
 
 
-@pytest.mark.parametrize("layer, format", [("gptq", "gptq"), ("marlin", "marlin")])
+@pytest.mark.parametrize("layer, format", [("gptq", None), ("gptq", "gptq"), ("marlin", None)])
 def test_a_layer_of_a_file_gives_the_files_own_output(device, layer, format):
     files = ptxgen.Files(MARLIN)
     linear = ptxgen.Linear.from_layer(device, files, layer, format=format)
+    assert linear.family == "marlin"
     y = linear(device.array(files["A"])).numpy()
     wanted = files["C"].astype("f8")
     assert y.shape == wanted.shape
     assert np.abs(y - wanted).max() <= 2e-3 * np.abs(wanted).max()
 
 
-class WithBias(dict):
-    """A layer's tensors out of a file, with a bias beside them."""
-
-    def __init__(self, files, layer, n):
-        super().__init__({name: files[name] for name in files if name.startswith(f"{layer}.")})
-        self[f"{layer}.bias"] = np.linspace(-4, 4, n, dtype="f4")
-
-
-@pytest.mark.parametrize("type, tolerance", [("f16", 2e-3), ("bf16", 2e-2)])
-def test_a_layers_bias_is_added(device, type, tolerance):
+def test_gate_and_up_are_one_layer(device):
     files = ptxgen.Files(MARLIN)
-    n = files["C"].shape[-1]
-    linear = ptxgen.Linear.from_layer(device, WithBias(files, "gptq", n), "gptq", type=type)
-    x = files["A"]
-    if type == "bf16":
-        x = (x.astype("f4").view("u4") >> 16).astype("u2")
-    y = linear(device.array(x)).numpy()
-    if type == "bf16":
-        y = (y.astype("u4") << 16).view("f4")
-    wanted = files["C"].astype("f8") + np.linspace(-4, 4, n)
-    assert np.abs(y - wanted).max() <= tolerance * np.abs(wanted).max()
+    linear = ptxgen.Linear.from_layer(device, files, "gptq", up="gptq", max_m=8)
+    y = linear(device.array(files["A"])).numpy()
+    v = files["C"].astype("f8")
+    wanted = v / (1 + np.exp(-v)) * v
+    assert np.abs(y - wanted).max() <= 4e-3 * np.abs(wanted).max()
+
+
+def test_layers_of_other_families_are_found_too(device):
+    files = ptxgen.Files(PRODUCTS)
+    x = files["input"].astype("f4")
+    for name in ("q4_k", "q6_k", "q8_0.weight"):
+        linear = ptxgen.Linear.from_layer(device, files, name, type="f32", max_m=8)
+        assert linear.family == "gguf_linear"
+        wanted = files[name.split(".")[0] + ".y"]
+        y = linear(device.array(x)).numpy()
+        assert np.abs(y - wanted).max() <= 1e-3 * np.abs(wanted).max()
+    sparse = ptxgen.Files(SPARSE)
+    for format in (None, "dense"):
+        linear = ptxgen.Linear.from_layer(device, sparse, "f16", format=format, max_m=8)
+        assert linear.family == "sparse24"
+        x = np.ones((2, linear.k), "f2")
+        wanted = sparse["f16.dense"].astype("f8").sum(axis=1)
+        assert np.abs(linear(device.array(x)).numpy() - wanted).max() <= 2e-3 * np.abs(wanted).max() + 2e-2
+    linear = ptxgen.Linear.from_layer(device, sparse, "s8", max_m=8)
+    x, scale = np.ones((2, linear.k), "i1"), np.array([0.5, 2], "f4")
+    y = linear(device.array(x), x_scale=device.array(scale)).numpy()
+    wanted = scale[:, None] * sparse["s8.dense"].astype("f8").sum(axis=1)
+    assert y.dtype == np.float16 and np.abs(y - wanted).max() <= 1e-3 * np.abs(wanted).max()
+
+
+def test_what_is_no_layer_is_refused(device):
+    files = ptxgen.Files(MARLIN)
+    with pytest.raises(ptxgen.Error, match='did you mean "gptq"'):
+        ptxgen.Linear.from_layer(device, files, "gtpq")
+    with pytest.raises(ValueError, match="format='gtpq' is no form of a layer"):
+        ptxgen.Linear.from_layer(device, files, "gptq", format="gtpq")
+    with pytest.raises(ValueError, match="type='f64'"):
+        ptxgen.Linear.from_layer(device, files, "gptq", type="f64")
+    with pytest.raises(ptxgen.Error, match="max_m = 0 is not from 1 to 65536"):
+        ptxgen.Linear.from_layer(device, files, "gptq", max_m=0)
+    with ptxgen.Device("cpu:sm_80", cache=False) as other:
+        linear = ptxgen.Linear.from_layer(other, files, "gptq", max_m=2)
+        x = other.zeros((1, linear.k), "f2")
+    with pytest.raises(ValueError, match="the device of this layer was closed"):
+        linear(x)
 
 
 def test_what_is_no_matrix_of_the_layers_type_is_refused(device):
     linear = ptxgen.Linear.from_layer(device, ptxgen.Files(MARLIN), "gptq")
     with pytest.raises(ValueError, match="x has 3 dimensions; reshape it to rows"):
-        linear(device.zeros((2, 3, linear.k), "f2"))
+        linear(device.zeros((2, 3, linear.k), "f2"), device.zeros((6, linear.n), "f2"))
     with pytest.raises(ValueError, match="x: its elements have 4 bytes, those of the layer's type 2"):
         linear(device.zeros((2, linear.k), "f4"))
     with ptxgen.Device("cpu:sm_90", cache=False) as other:

@@ -6,7 +6,7 @@ fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().collect();
     let (file, layer) = (words.get(1).expect("FILE LAYER"), words.get(2).expect("LAYER"));
     let device = Device::open("auto")?;
-    let linear = Linear::from_layer(&device, &Files::open(file)?, layer, "gptq")?;
+    let linear = Linear::from_layer(&device, &Files::open(file)?, layer, &Default::default())?;
     let tokens = 4;
     let x = device.upload(&vec![0x3c00u16; tokens * linear.k()])?; // 1.0 in f16
     let mut y = device.zeros(2 * tokens * linear.n())?;

@@ -34,6 +34,10 @@ impl<'a> Tensor<'a> {
 }
 
 impl Files {
+    pub(crate) fn raw(&self) -> *const sys::ptxgen_files {
+        self.0
+    }
+
     pub fn open(path: &str) -> Result<Files> {
         let mut files = ptr::null_mut();
         let path = CString::new(path).map_err(|_| Error::new(sys::PTXGEN_ERROR_FILE, "a path holds no NUL"))?;

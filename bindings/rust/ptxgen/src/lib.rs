@@ -10,7 +10,7 @@
 //! # fn main() -> Result<(), ptxgen::Error> {
 //! let device = ptxgen::Device::open("gpu")?;
 //! let files = ptxgen::Files::open("model.safetensors")?;
-//! let layer = ptxgen::Linear::from_layer(&device, &files, "model.layers.0.mlp.down_proj", "gptq")?;
+//! let layer = ptxgen::Linear::from_layer(&device, &files, "model.layers.0.mlp.down_proj", &Default::default())?;
 //! let x = device.upload(&vec![0u16; 8 * layer.k()])?; // f16
 //! let mut y = device.zeros(8 * layer.n() * 2)?;
 //! unsafe { layer.forward(8, &x, &mut y, ptxgen::Stream::default())? }; // x and y stay until it has ended
@@ -33,5 +33,5 @@ pub use device::{Buffer, Device, Plain, Stream};
 pub use error::{Error, Result};
 pub use family::{Dense, Family, GgufLinear, GgufRows, Kernel, Marlin, Quantise, RmsnormQ4k, Sparse24, W8a8};
 pub use files::{Files, Tensor};
-pub use linear::Linear;
+pub use linear::{LayerOptions, Linear};
 pub use matvec::{GgufMatvec, GgufOperands, GgufShape};

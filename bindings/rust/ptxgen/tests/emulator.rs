@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The crate on the emulator, without a disk cache: PTXGEN_CACHE=off cargo test.
-use ptxgen::{sys, Dense, Device, Files, GgufMatvec, GgufOperands, GgufShape, Linear, Stream};
+use ptxgen::{sys, Dense, Device, Files, GgufMatvec, GgufOperands, GgufShape, LayerOptions, Linear, Stream};
 
 fn golden(name: &str) -> String {
     format!("{}/../../../tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -52,8 +52,8 @@ fn a_layer_of_a_file_gives_the_files_own_output() {
     let device = Device::open("cpu:sm_80").unwrap();
     let files = Files::open(&golden("marlin_g128.safetensors")).unwrap();
     let (x, wanted) = (files.tensor("A").unwrap(), files.tensor("C").unwrap());
-    for (layer, format) in [("gptq", "gptq"), ("marlin", "marlin")] {
-        let linear = Linear::from_layer(&device, &files, layer, format).unwrap();
+    for layer in ["gptq", "marlin"] {
+        let linear = Linear::from_layer(&device, &files, layer, &Default::default()).unwrap();
         let m = x.shape()[0] as usize;
         let on_x = device.upload(&halves(x.data())).unwrap();
         let mut y = device.zeros(m * linear.n() * 2).unwrap();
@@ -127,6 +127,30 @@ fn merged_matrices_are_multiplied_by_their_addresses() {
 }
 
 #[test]
+fn a_layer_may_be_of_any_family_and_of_a_pair() {
+    let device = Device::open("cpu:sm_80").unwrap();
+    let files = Files::open(&golden("gguf_products.gguf")).unwrap();
+    let options = LayerOptions { element: sys::PTXGEN_F32, up: Some("q4_0"), max_m: 5, ..Default::default() };
+    let linear = Linear::from_layer(&device, &files, "q8_0", &options).unwrap();
+    let floats = |name: &str| -> Vec<f32> {
+        let tensor = files.tensor(name).unwrap();
+        tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    };
+    let x = device.upload(&floats("input")).unwrap();
+    let mut y = device.zeros(5 * linear.n() * 4).unwrap();
+    unsafe { linear.forward(5, &x, &mut y, Stream::default()).unwrap() };
+    let (gate, up) = (floats("q8_0.y"), floats("q4_0.y"));
+    let wanted: Vec<f32> = gate.iter().zip(&up).map(|(g, u)| g / (1.0 + (-g).exp()) * u).collect();
+    let largest = wanted.iter().fold(0f32, |most, v| most.max(v.abs()));
+    for (got, want) in y.download::<f32>().unwrap().iter().zip(&wanted) {
+        assert!((got - want).abs() <= 2e-3 * largest, "{got} for {want}");
+    }
+    let err = Linear::from_layer(&device, &files, "q8_x", &options).err().unwrap();
+    assert_eq!(err.status, sys::PTXGEN_ERROR_NOT_FOUND);
+    assert!(err.to_string().contains("did you mean \"q8_0\""), "{err}");
+}
+
+#[test]
 fn failures_have_the_librarys_sentence() {
     let device = Device::open("cpu:sm_80").unwrap();
     let spec = sys::ptxgen_marlin_spec { k: 100, n: 64, group_size: 128, ..Default::default() };
@@ -139,7 +163,7 @@ fn failures_have_the_librarys_sentence() {
     assert!(files.tensor("AA").err().unwrap().to_string().contains("did you mean \"A\""));
     assert!(files.find("AA").unwrap().is_none());
     assert!(files.names().iter().any(|name| name == "gptq.qweight"));
-    let linear = Linear::from_layer(&device, &files, "gptq", "gptq").unwrap();
+    let linear = Linear::from_layer(&device, &files, "gptq", &Default::default()).unwrap();
     let (x, mut y) = (device.zeros(2 * linear.k()).unwrap(), device.zeros(2 * linear.n()).unwrap());
     let mut refused = |m| unsafe { linear.forward(m, &x, &mut y, Stream::default()) }.err().unwrap().to_string();
     assert!(refused(2).contains("too short"));
