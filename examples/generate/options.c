@@ -160,7 +160,7 @@ ptxgen_status options_read(int argc, char **argv, struct options *o, ptxgen_erro
     if (o->cache_type == UNSET)
         o->cache_type = o->type;
     if (o->stream_type == UNSET)
-        o->stream_type = o->type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F32;
+        o->stream_type = PTXGEN_F32;
     for (uint32_t i = 1; i < o->prompt_count && !status; i++)
         if (!o->prompts[i].text != !o->prompts[0].text)
             status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
