@@ -455,8 +455,8 @@ static ptxgen_status list_direct(const ptxgen_gguf_linear_plan *p, const ptxgen_
     uint64_t end = (launch.copies + 15) / 16 * 16;
     const struct launch_rows h = {"h", a->workspace + end, s->k, a->m, s->k, sizeof(uint16_t)};
     end += h.rows * h.columns * h.element;
-    launch_list_map(to, &h, launch_map_type((uint8_t)gguf_linear_compute_type(s)), v->tile_m,
-                    LAUNCH_MAP_AND_LAST);
+    launch_list_map(to, &h, launch_map_type((uint8_t)gguf_linear_compute_type(s)),
+                    dense_box_rows(v), v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST);
     map_rows(p, a, v, to, &end);
     to->workspace_bytes = end;
     make_rows(p, a, direct_entry(p, DIRECT_PREPARE), h.address, to);
@@ -464,7 +464,7 @@ static ptxgen_status list_direct(const ptxgen_gguf_linear_plan *p, const ptxgen_
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){
         .index = direct_entry(p, DIRECT_PRODUCT) + (unsigned)(v - p->direct),
-        .shape = launch_line(launch.grid, gemm_cta_threads(v), v->dynamic_shared_bytes, 1),
+        .shape = launch_line(launch.grid, gemm_cta_threads(v), v->dynamic_shared_bytes, v->cluster),
         .params = DENSE_PARAMS,
         .wide = DENSE_M,
         .values = {[DENSE_X] = h.address,
@@ -539,7 +539,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 9, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 10, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

@@ -9,9 +9,12 @@
 
 static const char *const device_name = "cpu:sm_90";
 
-/* Types whose 256 weights are a multiple of 16 bytes; tensor copies begin nowhere else. */
-static const uint8_t types[] = {PTXGEN_GGUF_Q4_K, PTXGEN_GGUF_Q5_K, PTXGEN_GGUF_Q8_0};
-enum { TYPES = sizeof types };
+/* Types, and the multiple of 256 that K has to be, so that rows are multiples of 16 bytes. */
+static const struct {
+    uint8_t type, units;
+} types[] = {
+    {PTXGEN_GGUF_Q4_K, 1}, {PTXGEN_GGUF_Q5_K, 1}, {PTXGEN_GGUF_Q8_0, 1}, {PTXGEN_GGUF_Q6_K, 8}};
+enum { TYPES = sizeof types / sizeof *types, UNIT = 256 };
 
 static ptxgen_gguf_linear_plan plan_of(const ptxgen_gguf_linear_spec *spec, const char *target_name)
 {
@@ -33,53 +36,57 @@ static void assert_direct(const struct problem *p, bool expected)
 /* ---- weights ---- */
 
 /*
- * Rows of x are those of a unit matrix, so that each output is one weight, rounded once: of K and
- * of the codes nothing is in another's place.
+ * Rows of x are those of a unit matrix, so that each output is one weight of one unit, rounded
+ * once: of K and of the codes nothing is in another's place.
  */
+static void check_unit(uint8_t type, uint8_t x_type, uint32_t k, uint32_t unit)
+{
+    enum { N = 24, MOST_K = 2048 };
+    const ptxgen_gguf_linear_spec spec = {
+        .k = k, .n = {N}, .w_type = {type}, .x_type = x_type, .y_type = PTXGEN_F32};
+    struct device device = open_device(device_name);
+    struct problem p = make_problem(&device, &gguf_linear_harness, &spec, UNIT, NULL);
+    assert_direct(&p, true);
+    for (size_t m = 0; m < UNIT; m++)
+        for (size_t i = 0; i < k; i++)
+            typed_store(x_type, (void *)problem_at(&p, GGUF_LINEAR_AT_X, m, i), 0,
+                        i == (size_t)unit * UNIT + m);
+    check_problem(&p, &device);
+    for (size_t n = 0; n < N; n++) {
+        float w[MOST_K];
+        size_t bytes;
+        assert_int_equal(ptxgen_gguf_row_bytes(type, k, &bytes, NULL), PTXGEN_OK);
+        assert_int_equal(
+            ptxgen_gguf_decode_row(type, problem_at(&p, GGUF_LINEAR_AT_W, n, 0), bytes, k, w, NULL),
+            PTXGEN_OK);
+        for (size_t m = 0; m < UNIT; m++) {
+            uint16_t rounded = 0;
+            typed_store(x_type, &rounded, 0, (double)w[unit * UNIT + m]);
+            assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0) ==
+                        typed_load(x_type, &rounded, 0));
+        }
+    }
+    problem_release(&p);
+    device_close(&device);
+}
+
+/* Of units that begin at other places between multiples of 16 bytes, too. */
 static void each_weight_is_decoded_to_its_own_bits(void **state)
 {
-    enum { K = 512, N = 24 };
     (void)state;
-    for (int i = 0; i < 2 * TYPES; i++) {
-        const ptxgen_gguf_linear_spec spec = {.k = K,
-                                              .n = {N},
-                                              .w_type = {types[i / 2]},
-                                              .x_type = i % 2 ? PTXGEN_BF16 : PTXGEN_F16,
-                                              .y_type = PTXGEN_F32};
-        if (!test_in_share(i))
-            continue;
-        struct device device = open_device(device_name);
-        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, K, NULL);
-        assert_direct(&p, true);
-        for (size_t m = 0; m < K; m++)
-            for (size_t k = 0; k < K; k++)
-                typed_store(spec.x_type, (void *)problem_at(&p, GGUF_LINEAR_AT_X, m, k), 0, m == k);
-        check_problem(&p, &device);
-        for (size_t n = 0; n < N; n++) {
-            float w[K];
-            uint16_t rounded = 0;
-            size_t bytes;
-            assert_int_equal(ptxgen_gguf_row_bytes(types[i / 2], K, &bytes, NULL), PTXGEN_OK);
-            assert_int_equal(ptxgen_gguf_decode_row(types[i / 2],
-                                                    problem_at(&p, GGUF_LINEAR_AT_W, n, 0), bytes,
-                                                    K, w, NULL),
-                             PTXGEN_OK);
-            for (size_t k = 0; k < K; k++) {
-                typed_store(spec.x_type, &rounded, 0, (double)w[k]);
-                assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, k, n), 0) ==
-                            typed_load(spec.x_type, &rounded, 0));
-            }
-        }
-        problem_release(&p);
-        device_close(&device);
+    for (uint32_t i = 0; i < 4 * TYPES; i++) {
+        const uint32_t units = types[i / 4].units < 2 ? 2 : types[i / 4].units;
+        const uint32_t unit = i % 4 < 2 ? i % 4 : units - 4 + i % 4;
+        if (test_in_share((int)i) && (units > 2 || i % 4 < 2))
+            check_unit(types[i / 4].type, i % 2 ? PTXGEN_BF16 : PTXGEN_F16, units * UNIT, unit);
     }
 }
 
 /* ---- what stands around the product ---- */
 
-static ptxgen_gguf_linear_spec spec_of(uint8_t type, unsigned i)
+static ptxgen_gguf_linear_spec spec_of(uint8_t type, uint32_t units, unsigned i)
 {
-    ptxgen_gguf_linear_spec s = {.k = i % 3 ? 256 : 768,
+    ptxgen_gguf_linear_spec s = {.k = units * UNIT * (i % 3 || units > 1 ? 1 : 3),
                                  .n = {i % 2 ? 264 : 43},
                                  .w_type = {type},
                                  .x_type = (uint8_t)(i % 3),
@@ -101,11 +108,11 @@ static ptxgen_gguf_linear_spec spec_of(uint8_t type, unsigned i)
 
 static void every_type_is_right_whatever_stands_around(void **state)
 {
-    static const uint32_t ms[] = {33, 64, 65, 129, 257};
+    static const uint32_t ms[] = {33, 64, 65, 140, 300};
     (void)state;
     for (unsigned t = 0; t < TYPES; t++)
         for (unsigned i = 0; i < 10; i++) {
-            const ptxgen_gguf_linear_spec spec = spec_of(types[t], t + i);
+            const ptxgen_gguf_linear_spec spec = spec_of(types[t].type, types[t].units, t + i);
             if (!test_in_share((int)(t * 10 + i)))
                 continue;
             struct device device = open_device(device_name);
@@ -128,9 +135,10 @@ static void matrices_that_share_x_are_right(void **state)
                                         .y_type = i % 2 ? PTXGEN_F16 : PTXGEN_F32,
                                         .bias = i / 4};
         memcpy(spec.n, ns[i % 4], sizeof spec.n);
-        memset(spec.w_type, types[i % TYPES], 2 + (spec.n[2] > 0));
+        spec.k *= types[i % TYPES].units;
+        memset(spec.w_type, types[i % TYPES].type, 2 + (spec.n[2] > 0));
         if (test_in_share((int)i))
-            run_spec(device_name, &gguf_linear_harness, &spec, i < 4 ? 40 : 70);
+            run_spec(device_name, &gguf_linear_harness, &spec, i < 4 ? 40 : i < 6 ? 70 : 140);
     }
 }
 
@@ -172,7 +180,7 @@ static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
     for (int i = 0; i < 4; i++) {
         const ptxgen_gguf_linear_spec spec = {.k = 8192,
                                               .n = {64},
-                                              .w_type = {types[i % TYPES]},
+                                              .w_type = {types[i % TYPES].type},
                                               .x_type = PTXGEN_F16,
                                               .y_type = PTXGEN_F16};
         if (!test_in_share(i))
@@ -251,14 +259,18 @@ static void plans_decode_in_registers_where_wgmma_can(void **state)
     assert_null(ptxgen_gguf_linear_direct_entry(NULL));
 }
 
-/* A type of blocks of 32 whose K is no multiple of 256 is decoded into the workspace. */
-static void k_is_a_multiple_of_256(void **state)
+/* Where K is no multiple of 256, or rows are no multiple of 16 bytes, inflate.h's launches are. */
+static void rows_are_multiples_of_16_bytes(void **state)
 {
     ptxgen_gguf_linear_spec spec = {
         .k = 288, .n = {64}, .w_type = {PTXGEN_GGUF_Q8_0}, .x_type = PTXGEN_F16};
     (void)state;
     assert_int_equal(plan_of(&spec, "sm_90a").direct_count, 0);
     spec.k = 512;
+    assert_true(plan_of(&spec, "sm_90a").direct_count > 0);
+    spec.w_type[0] = PTXGEN_GGUF_Q6_K;
+    assert_int_equal(plan_of(&spec, "sm_90a").direct_count, 0);
+    spec.k = 2048;
     assert_true(plan_of(&spec, "sm_90a").direct_count > 0);
 }
 
@@ -272,7 +284,7 @@ int main(void)
         cmocka_unit_test(tiles_are_divided_in_a_workspace_that_holds_anything),
         cmocka_unit_test(what_is_not_finite_stays_in_its_row),
         cmocka_unit_test(plans_decode_in_registers_where_wgmma_can),
-        cmocka_unit_test(k_is_a_multiple_of_256),
+        cmocka_unit_test(rows_are_multiples_of_16_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

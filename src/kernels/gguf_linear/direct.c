@@ -16,7 +16,11 @@
 #include "emit.h"
 #include "output.h"
 
-enum { BLOCK_SLICES = DIRECT_SLICES / (UNIT / DIRECT_BLOCK), MOST_GROUP = BLOCK_SLICES };
+enum {
+    BLOCK_SLICES = DIRECT_SLICES / DIRECT_BLOCKS,
+    GROUP = 2, /* slices of a group: four take more registers than four warpgroups have */
+    CHUNK = 16u
+};
 
 struct direct {
     struct dense_product q;
@@ -35,15 +39,25 @@ struct direct {
     struct gemm_ring_place read; /* the consumers' place in it */
     ptx_u32 held;                /* its slot before that one */
     ptx_pred releases;           /* whether the thread releases such slots */
-    uint32_t group;              /* slices of a group */
     struct direct_lane lane;
     ptx_u32 lane_at; /* offset of the lane's first row in a slot */
-    ptx_u32 a[2][MOST_GROUP][4];
+    ptx_u32 a[2][GROUP][4];
 };
 
 static struct direct *direct_of(struct gemm *g)
 {
     return (struct direct *)g;
+}
+
+static uint32_t block_bytes(const struct direct *d)
+{
+    return gemm_operand_stage_bytes(d->q.v->tile_m, 1);
+}
+
+/* Slices of a slot of h. */
+static uint32_t slot_slices(const struct direct *d)
+{
+    return direct_slot_blocks(d->q.v) * BLOCK_SLICES;
 }
 
 /* Rows of w that a copy brings: a tile's, or of gate and of up. */
@@ -83,7 +97,10 @@ static void issue_unit(struct gemm *g, struct gemm_producer *p)
     ptx_kernel *k = g->k;
     const uint32_t copies = is_gated(d->output.spec) ? 2 : 1;
     gemm_ring_claim(k, &g->ring, &p->place, direct_unit_bytes(d->type, d->q.v));
-    ptx_u32 column = ptx_mul_lo_u32(k, p->walk.stage, U32(d->type->pitch / DIRECT_ELEMENT));
+    ptx_u32 column =
+        ptx_mul_lo_u32(k, p->walk.stage, U32(unit_bytes(d->type->type) / DIRECT_ELEMENT));
+    if (direct_shifts(d->type))
+        column = ptx_and_b32(k, column, U32(~(CHUNK / DIRECT_ELEMENT - 1)));
     const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
     for (uint32_t i = 0; i < copies; i++)
         ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot, (int)(i * copy_rows(d) * d->type->pitch),
@@ -95,25 +112,47 @@ static void issue_unit(struct gemm *g, struct gemm_producer *p)
 static void locate_blocks(struct gemm *g, struct gemm_producer *p)
 {
     struct direct *d = direct_of(g);
-    gemm_walk_next(g->k, &g->division, &p->walk);
+    ptx_kernel *k = g->k;
+    gemm_walk_next(k, &g->division, &p->walk);
     struct gemm_place first = dense_find_tile(&d->q, p->walk.tile);
-    ptx_mov_u32_to(g->k, d->blocks.row, first.m);
-    gemm_boxes_locate(g->k, &d->q.boxes, first.m);
+    if (g->cluster > 1) {
+        ptx_mad_lo_u32_to(k, d->blocks.row, g->rank, U32(dense_box_rows(d->q.v)), first.m);
+        return;
+    }
+    ptx_mov_u32_to(k, d->blocks.row, first.m);
+    gemm_boxes_locate(k, &d->q.boxes, first.m);
 }
 
-/* The blocks of a unit; the entry moves on from the last one. */
+/* Copies a block to `at`; of a cluster each CTA copies half of the tokens, to both. */
+static void copy_block(struct direct *d, const struct gemm_ring_place *place, uint32_t at,
+                       ptx_u32 column)
+{
+    ptx_kernel *k = d->q.g.k;
+    const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(d->blocks.row)};
+    const uint32_t cluster = d->q.g.cluster;
+    if (cluster > 1) {
+        const uint32_t bytes = dense_box_rows(d->q.v) * DENSE_BLOCK_BYTES;
+        ptx_u32 slot = ptx_mad_lo_u32(k, d->q.g.rank, U32(bytes), place->slot);
+        ptx_cp_async_bulk_tensor_2d_g2s_multicast(k, slot, (int)at, d->q.boxes.map, corner,
+                                                  place->barrier, 0,
+                                                  ptx_imm_u16((uint16_t)((1 << cluster) - 1)));
+    } else
+        ptx_cp_async_bulk_tensor_2d_g2s(k, place->slot, (int)at, d->q.boxes.map, corner,
+                                        place->barrier, 0);
+}
+
+/* The slots of a unit; the entry moves on from the last one. */
 static void issue_blocks(struct gemm *g, struct gemm_producer *p)
 {
-    enum { BLOCKS = UNIT / DIRECT_BLOCK };
     struct direct *d = direct_of(g);
     ptx_kernel *k = g->k;
-    for (uint32_t i = 0; i < BLOCKS; i++) {
+    const uint32_t in_slot = direct_slot_blocks(d->q.v);
+    for (uint32_t i = 0; i < DIRECT_BLOCKS; i++) {
+        if (i % in_slot == 0)
+            gemm_ring_claim_some(k, &d->ring, &p->place, d->q.boxes.bytes);
         ptx_u32 column = ptx_mad_lo_u32(k, p->walk.stage, U32(UNIT), U32(i * DIRECT_BLOCK));
-        const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(d->blocks.row)};
-        gemm_ring_claim_some(k, &d->ring, &p->place, d->q.boxes.bytes);
-        ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot, 0, d->q.boxes.map, corner,
-                                        p->place.barrier, 0);
-        if (i + 1 < BLOCKS)
+        copy_block(d, &p->place, i % in_slot * block_bytes(d), column);
+        if ((i + 1) % in_slot == 0 && i + 1 < DIRECT_BLOCKS)
             gemm_ring_advance(k, &d->ring, &p->place, NULL);
     }
 }
@@ -155,25 +194,28 @@ static void produce(struct gemm *g)
 
 static void load(struct direct *d, uint32_t first)
 {
-    direct_lane_load(&d->lane, first, d->group);
+    direct_lane_load(&d->lane, first, GROUP);
 }
 
 static void decode(struct direct *d, uint32_t first)
 {
-    for (uint32_t i = 0; i < d->group; i++)
-        direct_lane_decode(&d->lane, first + i, d->a[first / d->group % 2][i]);
+    for (uint32_t i = 0; i < GROUP; i++)
+        direct_lane_decode(&d->lane, first + i, d->a[first / GROUP % 2][i]);
 }
 
-static void multiply_group(struct direct *d, uint32_t first, ptx_u64 block)
+/* `blocks`: the first of the slot. */
+static void multiply_group(struct direct *d, uint32_t first, ptx_u64 blocks)
 {
     struct dense_product *q = &d->q;
     ptx_kernel *k = q->g.k;
     const int n = (int)q->v->tile_m;
     ptx_wgmma_fence(k);
-    for (uint32_t i = 0; i < d->group; i++) {
-        const uint32_t slice = (first + i) % BLOCK_SLICES;
-        ptx_u64 x = gemm_wgmma_advance(k, block, slice * DENSE_STEP_BYTES);
-        const ptx_u32 *a = d->a[first / d->group % 2][i];
+    for (uint32_t i = 0; i < GROUP; i++) {
+        const uint32_t slice = (first + i) % slot_slices(d);
+        ptx_u64 x = gemm_wgmma_advance(k, blocks,
+                                       slice / BLOCK_SLICES * block_bytes(d) +
+                                           slice % BLOCK_SLICES * DENSE_STEP_BYTES);
+        const ptx_u32 *a = d->a[first / GROUP % 2][i];
         if (d->lane.bf16)
             ptx_wgmma_k16_f32_bf16_ra(k, n, q->acc[0][0], a, x, q->accumulate, 1, 1, 0);
         else
@@ -186,27 +228,28 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
 {
     struct direct *d = direct_of(g);
     ptx_kernel *k = g->k;
-    ptx_u64 block = {0};
+    const uint32_t in_slot = slot_slices(d);
+    ptx_u64 blocks = {0};
     gemm_ring_wait(k, &g->read);
-    direct_lane_enter(&d->lane, ptx_add_u32(k, g->read.slot, d->lane_at));
+    direct_lane_enter(&d->lane, ptx_add_u32(k, g->read.slot, d->lane_at), part->walk.stage);
     load(d, 0);
     ptx_pred follows = ptx_setp_bool_ne_u32(k, part->walk.stage, part->first, d->releases);
-    for (uint32_t i = 0; i < DIRECT_SLICES; i += d->group) {
-        const uint32_t next = i + d->group;
+    for (uint32_t i = 0; i < DIRECT_SLICES; i += GROUP) {
+        const uint32_t next = i + GROUP;
         decode(d, i);
         if (next == DIRECT_SLICES)
             gemm_ring_release(k, &g->ring, g->read.barrier, g->releases);
-        if (i % BLOCK_SLICES == 0) {
+        if (i % in_slot == 0) {
             gemm_ring_wait(k, &d->read);
-            block = gemm_wgmma_descriptor(k, d->read.slot);
+            blocks = gemm_wgmma_descriptor(k, d->read.slot);
         }
-        multiply_group(d, i, block);
+        multiply_group(d, i, blocks);
         if (next < DIRECT_SLICES)
             load(d, next);
         ptx_wgmma_wait_group(k, 1);
-        if (i % BLOCK_SLICES == 0)
+        if (i % in_slot == 0)
             gemm_ring_release(k, &d->ring, d->held, i ? d->releases : follows);
-        if (next % BLOCK_SLICES == 0) {
+        if (next % in_slot == 0) {
             ptx_mov_u32_to(k, d->held, d->read.barrier);
             gemm_ring_advance(k, &d->ring, &d->read, NULL);
         }
@@ -234,13 +277,17 @@ static void begin(struct gemm *g)
     g->at = gemm_find_threads(k);
     g->tiles_m = gemm_divide_up(k, g->m, q->v->tile_m);
     gemm_find_share(g);
+    g->at.cta = g->unit;
+    if (g->cluster > 1)
+        q->last_tile = gemm_divide(k, ptx_sub_u32(k, g->end, U32(1)), g->division.stages);
     g->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = direct_unit_bytes(d->type, q->v),
                                  .users = gemm_tile_threads(q->v) / 32,
                                  .by_lane = true};
-    const uint32_t block_bytes = gemm_operand_stage_bytes(q->v->tile_m, 1);
-    d->ring = (struct gemm_ring){.stages = direct_blocks(q->v),
-                                 .stage_bytes = block_bytes,
+    const uint32_t slot_bytes = direct_slot_blocks(q->v) * block_bytes(d);
+    d->ring = (struct gemm_ring){.stages = q->v->steps,
+                                 .stage_bytes = slot_bytes,
+                                 .ctas = g->cluster > 1 ? g->cluster : 0,
                                  .users = gemm_tile_threads(q->v) / 32,
                                  .name = "blocks",
                                  .barriers_name = "barriers_of_blocks"};
@@ -252,12 +299,13 @@ static void begin(struct gemm *g)
     gemm_ring_begin(k, &g->at, &g->ring);
     gemm_ring_begin(k, &g->at, &d->ring);
     q->boxes = (struct gemm_boxes){.rows = q->v->tile_m,
-                                   .blocks = 1,
-                                   .stage_bytes = block_bytes,
+                                   .blocks = direct_slot_blocks(q->v),
+                                   .stage_bytes = slot_bytes,
                                    .maps = ptx_param_address(k, x_maps),
                                    .all = g->m};
     gemm_boxes_begin(k, &q->boxes);
-    gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(q->v), &d->ring);
+    if (g->cluster == 1) /* the boxes of a pair of CTAs are halves, whatever h has of them */
+        gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(q->v), &d->ring);
 }
 
 /* Of a gate, 16 rows of a warp are 8 rows of gate and the same 8 of up, which are a copy behind. */
@@ -285,7 +333,7 @@ static void begin_consumer(struct gemm *g)
     ptx_kernel *k = g->k;
     dense_begin_warpgroup(g);
     find_lane(d);
-    for (uint32_t i = 0; i < 2 * d->group; i++)
+    for (uint32_t i = 0; i < 2 * GROUP; i++)
         gemm_new_registers(k, d->a[i % 2][i / 2], 4);
     dense_declare_sums(q);
     ptx_u32 stages = gemm_begin_reading(g);
@@ -303,7 +351,8 @@ static const struct gemm_ops ops = {.begin = begin,
                                     .multiply = multiply,
                                     .drain = drain,
                                     .epilogue = gemm_epilogue,
-                                    .produce = produce};
+                                    .produce = produce,
+                                    .end = dense_end_bulk};
 
 const char *ptxgen_gguf_linear_direct_entry(const ptxgen_tile *tile)
 {
@@ -317,8 +366,7 @@ static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile 
     const ptxgen_gguf_linear_spec *s = &plan->spec;
     struct direct d = {.type = gguf_linear_direct(plan),
                        .output = {.spec = s, .slices = gguf_linear_slices(plan)},
-                       .matrices = matrix_count(s),
-                       .group = v->tile_m > 64 ? 2 : MOST_GROUP};
+                       .matrices = matrix_count(s)};
     ptxgen_dense_plan all = plan->inflated;
     const struct dense_use use = {ptxgen_gguf_linear_direct_entry(v), gguf_linear_declare_output,
                                   gguf_linear_begin_output, &d.output};

@@ -5,9 +5,11 @@
  * and the warps decode them into the registers that are operand A of wgmma (sm_90a):
  *
  *     x, residual ─▶ [norms] ─▶ h, with the order of K in each unit of 256 changed
- *     w ── tensor copies, 256 of K of tile_n rows ─▶ ring of units  ── decode ─▶ A of wgmma ─┐
- *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ───────────▶ B of wgmma ─┴▶
- * sums
+ *     w ── tensor copies, 256 of K of tile_n rows ─▶ ring of units ─ decode ─▶ A ─┐
+ *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ─────────▶ B ─┴ wgmma ─▶ sums
+ *
+ * The CTAs of a cluster of two have the same tokens, which they multicast, and features of their
+ * own: with 256 tokens a tile takes more bytes from the L2 else than that gives.
  *
  * In a slice of 16 of K a lane of wgmma has four weights of each of two rows. The order of K within
  * a unit is such that each lane gets neighbouring bytes of a row's codes, and few of its scales:
@@ -15,9 +17,12 @@
  *
  * Features of y lie as inflate.h has them: a matrix begins at a multiple of 256 rows, which tile_n
  * divides, and a tile of a gate is 8 rows of gate, 8 of up, and so on. Matrices of one launch have
- * one type, whose units have a multiple of 16 bytes, as tensor copies want them; K is a multiple of
- * 256. Other specs are multiplied as inflate.h says. A matrix that does not begin at a multiple of
- * 16 bytes is first copied to the workspace.
+ * one type, K is a multiple of 256, and rows have a multiple of 16 bytes, as tensor maps want them.
+ * Other specs are multiplied as inflate.h says. A matrix that does not begin at a multiple of 16
+ * bytes is first copied to the workspace.
+ *
+ * A tensor copy begins at a multiple of 16 bytes of a row, where the unit may not: a row's unit
+ * then begins up to 14 bytes into its row of a slot, which is the same for all rows.
  */
 #ifndef PTXGEN_GGUF_LINEAR_DIRECT_H
 #define PTXGEN_GGUF_LINEAR_DIRECT_H
@@ -25,8 +30,9 @@
 #include "inflate.h"
 
 enum {
-    DIRECT_SLICES = 16,     /* of a unit */
-    DIRECT_BLOCK = 64,      /* values of K of a slot of h: 128 bytes of a row */
+    DIRECT_SLICES = 16, /* of a unit */
+    DIRECT_BLOCK = 64,  /* values of K of a block of h: 128 bytes of a row */
+    DIRECT_BLOCKS = UNIT / DIRECT_BLOCK,
     DIRECT_RUN = 4,         /* neighbours along K that a lane has in a slice, of a row */
     DIRECT_MOST_SCALES = 4, /* that a lane needs of a row's unit */
     DIRECT_ELEMENT = 2,     /* bytes of an element of w's tensor maps, whose boxes have up to 256 */
@@ -37,21 +43,26 @@ struct direct_lane;
 /* A type as these launches see it. */
 struct direct_type {
     uint32_t type;
-    uint32_t pitch; /* bytes of a row's unit, a multiple of 16 */
     /*
-     * Where a run of four values of h goes. Bit b of the run's number in its unit adds
-     * 2^place[b] to the number of the column: 16 and above are the slice, 2 and 4 the quad lane.
+     * Bytes of a row of a slot: copies begin at the multiple of 16 at or before a unit, and end
+     * behind it. An odd number of 16 bytes spreads 8 rows over all banks.
      */
-    uint8_t place[6];
+    uint32_t pitch;
+    /*
+     * Where a run of four values of h goes: the number of its first column is the xor of
+     * columns[b] over the bits b of the run's number in its unit. 16 and above are the slice, 2 and
+     * 4 the quad lane.
+     */
+    uint8_t columns[6];
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
-    /* Weights are d·code with d in f16, so that one product in f16 rounds them as they should be.
-     */
-    bool is_single;
+    uint32_t bias;       /* by which codes are too large: 0 or a power of two */
+    bool is_single;      /* weights are d·(code − bias) with d in f16 */
     /* Computes what of the lane's place the type needs; NULL: nothing. */
     void (*begin)(struct direct_lane *l);
     /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
     void (*load)(struct direct_lane *l, int row, uint32_t slice, uint32_t count);
-    /* The codes of a slice as pairs of f16: the run's first and third, second and fourth. */
+    /* The codes of a slice in both halves of words: the run's first and third, second and fourth.
+     */
     void (*codes)(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2]);
     /* Which of the scales a slice has. */
     uint32_t (*scale_of)(uint32_t slice);
@@ -61,15 +72,24 @@ const struct direct_type *gguf_linear_direct_type(uint32_t type);
 
 /* The type of all matrices where the spec is multiplied by these launches, else NULL. */
 const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan);
-/* Slots of the ring of h. */
-static inline uint32_t direct_blocks(const ptxgen_tile *v)
+/* Blocks of a slot of the ring of h, which has `steps` slots: few waits where a block is small. */
+static inline uint32_t direct_slot_blocks(const ptxgen_tile *v)
 {
-    return v->steps;
+    return v->tile_m <= 64 ? DIRECT_BLOCKS : v->tile_m <= 128 ? DIRECT_BLOCKS / 2 : 1;
+}
+static inline uint32_t direct_slot_bytes(const ptxgen_tile *v)
+{
+    return direct_slot_blocks(v) * v->tile_m * DENSE_BLOCK_BYTES;
 }
 /* A slot of the ring of packed rows. */
 static inline uint32_t direct_unit_bytes(const struct direct_type *type, const ptxgen_tile *v)
 {
     return v->tile_n * type->pitch;
+}
+/* Whether units begin at other places than multiples of 16 bytes. */
+static inline bool direct_shifts(const struct direct_type *type)
+{
+    return unit_bytes(type->type) % 16 != 0;
 }
 /* Flags of a launch's CTAs (fixup.h), at the beginning of its workspace. */
 static inline uint32_t direct_flags(const ptxgen_gguf_linear_plan *plan)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FEWEST_ROWS = 64, MOST_ROWS = 256 };
+enum { FEWEST_ROWS = 64, MOST_ROWS = 256, CHUNK = 16 };
 
 /* ---- which specs ---- */
 
@@ -19,7 +19,8 @@ const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan
 {
     const ptxgen_gguf_linear_spec *s = &plan->spec;
     const struct direct_type *type = gguf_linear_direct_type(s->w_type[0]);
-    if (!type || !gemm_has_wgmma(&plan->target) || !is_16_bits(s) || s->k % UNIT)
+    if (!type || !gemm_has_wgmma(&plan->target) || !is_16_bits(s) || s->k % UNIT ||
+        row_bytes(s, s->w_type[0]) % CHUNK)
         return NULL;
     for (uint32_t i = 1; i < matrix_count(s); i++)
         if (s->w_type[i] != s->w_type[0])
@@ -38,76 +39,84 @@ static void derive(ptxgen_tile *v)
 static uint64_t shared_bytes(const void *of, const ptxgen_tile *v)
 {
     const struct direct_type *type = gguf_linear_direct(of);
-    return (uint64_t)v->stages * direct_unit_bytes(type, v) +
-           direct_blocks(v) * v->tile_m * DENSE_BLOCK_BYTES + dense_staging_bytes(v) +
-           gemm_ring_barrier_bytes(v->stages + direct_blocks(v));
+    return (uint64_t)v->stages * direct_unit_bytes(type, v) + v->steps * direct_slot_bytes(v) +
+           dense_staging_bytes(v) + gemm_ring_barrier_bytes(v->stages + v->steps);
 }
 
-static bool adapt(const void *plan, ptxgen_tile *v)
+static bool adapt(const void *of, ptxgen_tile *v)
 {
-    (void)plan;
-    (void)v;
-    return true;
+    const ptxgen_gguf_linear_plan *plan = of;
+    return plan->target.multiprocessors % v->cluster == 0;
 }
 
+/* Tiles along N; the CTAs of a cluster count as one. */
 static uint32_t tiles_n(const ptxgen_gguf_linear_spec *s, const ptxgen_tile *v)
 {
-    return (gguf_linear_all_rows(s) + v->tile_n - 1) / v->tile_n;
-}
-
-/*
- * The time of the CTA with the most work for m tokens, in picoseconds. A unit of a tile takes the
- * longest of four times: reading packed rows from memory (30 bytes a nanosecond and
- * multiprocessor, once for all rows of tiles), reading both operands from the L2 (60 bytes a
- * nanosecond), decoding (55 weights a nanosecond), and multiplying (2650 products a nanosecond).
- * docs/notes/gguf_linear.md says where these come from.
- */
-static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
-{
-    enum { MEMORY = 30, L2 = 60, DECODING = 55, PRODUCTS = 2650, END = 2500000 };
-    const ptxgen_gguf_linear_plan *plan = of;
-    const ptxgen_gguf_linear_spec *s = &plan->spec;
-    const uint64_t w = direct_unit_bytes(gguf_linear_direct(plan), v);
-    const uint64_t x = (uint64_t)v->tile_m * UNIT * 2, rows = (m + v->tile_m - 1) / v->tile_m;
-    const uint64_t times[] = {w * 1000 / MEMORY / rows, (w + x) * 1000 / L2,
-                              (uint64_t)v->tile_n * UNIT * 1000 / DECODING,
-                              (uint64_t)v->tile_n * UNIT * v->tile_m * 1000 / PRODUCTS};
-    uint64_t unit = 0, sum = 0;
-    for (int i = 0; i < 4; i++) {
-        unit = times[i] > unit ? times[i] : unit;
-        sum += times[i];
-    }
-    unit += (sum - unit) / 8;
-    const uint64_t tiles = rows * tiles_n(s, v);
-    const uint64_t ctas = (uint64_t)plan->target.multiprocessors * v->ctas;
-    if (!dense_divides(v) || gemm_deals_whole(tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * units(s) * unit;
-    return (tiles * units(s) + ctas - 1) / ctas * unit + END + (uint64_t)v->tile_m * 20000;
-}
-
-static const ptxgen_tile candidates[] = {
-    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 16, .steps = 8},
-    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 8, .steps = 8},
-    {.kind = PTXGEN_WGMMA, .warp_m = 128, .wn = 8, .steps = 6},
-    {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4},
-};
-
-static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
-{
-    return cost(of, v, m);
-}
-
-static struct gemm_work work(const void *of, const ptxgen_tile *v)
-{
-    const ptxgen_gguf_linear_spec *s = &((const ptxgen_gguf_linear_plan *)of)->spec;
-    return (struct gemm_work){tiles_n(s, v), units(s), 1,
-                              gemm_partials_bytes(gemm_tile_threads(v), dense_fragments(v))};
+    const uint32_t rows = v->tile_n * v->cluster;
+    return (gguf_linear_all_rows(s) + rows - 1) / rows;
 }
 
 static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
 {
     (void)plan;
     return !dense_divides(v) || gemm_deals_whole(tiles, units);
+}
+
+/*
+ * The time of the CTA with the most work for m tokens, in picoseconds. A unit of a tile takes the
+ * longest of four times: reading packed rows from memory (30 bytes a nanosecond and
+ * multiprocessor, once for all rows of tiles), reading both operands from the L2 (60 bytes a
+ * nanosecond), decoding (55 weights a nanosecond), and multiplying (2650 products a nanosecond);
+ * and a part of the others, which is the less the more tokens there are, since then products leave
+ * more time for the rest. Dividing tiles takes 2500 ns, and more for more tokens.
+ * docs/notes/gguf_linear.md says where these come from.
+ */
+static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
+{
+    enum { MEMORY = 30, L2 = 60, DECODING = 55, PRODUCTS = 2650, TIMES = 4 };
+    enum { HIDING_TOKENS = 32, END = 2500000, END_TOKEN = 20000 };
+    const ptxgen_gguf_linear_plan *plan = of;
+    const ptxgen_gguf_linear_spec *s = &plan->spec;
+    const uint64_t w = direct_unit_bytes(gguf_linear_direct(plan), v);
+    const uint64_t x = (uint64_t)v->tile_m * UNIT * 2, rows = (m + v->tile_m - 1) / v->tile_m;
+    const uint64_t times[TIMES] = {w * 1000 / MEMORY / rows, (w + x / v->cluster) * 1000 / L2,
+                                   (uint64_t)v->tile_n * UNIT * 1000 / DECODING,
+                                   (uint64_t)v->tile_n * UNIT * v->tile_m * 1000 / PRODUCTS};
+    uint64_t longest = 0, sum = 0;
+    for (int i = 0; i < TIMES; i++) {
+        longest = times[i] > longest ? times[i] : longest;
+        sum += times[i];
+    }
+    const uint64_t unit = longest + (sum - longest) * HIDING_TOKENS / v->tile_m;
+    const uint64_t tiles = rows * tiles_n(s, v);
+    const uint64_t ctas = (uint64_t)plan->target.multiprocessors * v->ctas / v->cluster;
+    if (is_whole(of, v, tiles, (uint32_t)ctas))
+        return (tiles + ctas - 1) / ctas * units(s) * unit;
+    return (tiles * units(s) + ctas - 1) / ctas * unit + END + v->tile_m * (uint64_t)END_TOKEN;
+}
+
+/* Of equally cheap candidates the first is used. */
+static const ptxgen_tile candidates[] = {
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 16, .steps = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 8, .steps = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .wn = 8, .steps = 3},
+    {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4, .cluster = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4},
+};
+
+/* The fewest tokens that hold all, else the most: tiles of few tokens decode too often. */
+static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
+{
+    const ptxgen_gguf_linear_plan *plan = of;
+    const ptxgen_tile *last = &plan->direct[plan->direct_count - 1];
+    return v->tile_m < m && v != last ? UINT64_MAX : cost(of, v, m);
+}
+
+static struct gemm_work work(const void *of, const ptxgen_tile *v)
+{
+    const ptxgen_gguf_linear_spec *s = &((const ptxgen_gguf_linear_plan *)of)->spec;
+    return (struct gemm_work){tiles_n(s, v), units(s), v->cluster,
+                              gemm_partials_bytes(gemm_tile_threads(v), dense_fragments(v))};
 }
 
 static void guarantee(const void *plan, const ptxgen_tile *v, ptxgen_guarantee *g)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the bytes of a unit in shared memory to operand A of wgmma. Each type finds the scales that
- * a lane needs of a row's unit, and for each slice the four codes of a run, as two pairs of f16.
- * A code in the low bits of 0x6400 is the f16 number 1024 + code, from which 1024 and the codes'
- * bias are taken away exactly; a nibble in bits 4 to 7 is 1024 + 16·code. Then
+ * a lane needs of a row's unit, and for each slice the four codes of a run, in the low bytes of
+ * both halves of two words. As f16 such a code is the subnormal number code·2⁻²⁴, and a nibble that
+ * stays in bits 4 to 7 is code·2⁻²⁰; f32 takes both exactly, and the power of two into the scale:
  *
- *     weight = round(fma(scale, code, offset))     in f32, rounded to f16 or bf16
- *     weight = d·code                              in f16, where that is all (is_single)
+ *     weight = round(fma(code·2⁻²⁴, scale·2²⁴, offset))    rounded to f16 or bf16
  *
- * which are the weights that gguf_rows decodes. Layouts stand in <ptxgen/gguf_types.h>. Machine
+ * where the offset is a minimum, or −bias·scale, which is exact as biases are powers of two. Where
+ * a weight is d·(code − bias) with d in f16, and weights become f16, codes go over 0x6400 instead,
+ * which is 1024, and one product in f16 rounds as the two roundings above do (is_single).
+ *
+ * These are the weights that gguf_rows decodes. Layouts stand in <ptxgen/gguf_types.h>. Machine
  * instructions for a weight are counted in docs/notes/gguf_linear.md.
  */
 #include "direct_lane.h"
@@ -19,50 +22,36 @@ enum {
     NIBBLES = 0x0F0F0F0F,
     SIGNS = 0x80808080u,
 };
+/* What a code's number lacks, in the low byte and in bits 4 to 7. */
+static const float low_unit = 0x1p24f, high_unit = 0x1p20f;
 
 /* ---- small things ---- */
 
-/* Halves of a pair of equal f16 with the value −(1024 + bias) · 2^−down. */
-static ptx_f16x2 less(struct direct_lane *l, uint32_t bias, bool sixteenth)
+static bool is_single(const struct direct_lane *l)
 {
-    /* 1024 to 2047 are 0x6400 to 0x67FF; 64 to 127 and their sixteenths are 0x5400 to 0x57FF. */
-    uint32_t half = sixteenth ? 0xD400 + 16 * bias : 0xE400 + bias;
-    return ptx_u32_as_f16x2(ptx_mov_u32(l->k, U32(half * 0x00010001)));
+    return l->type->is_single && !l->bf16;
 }
 
-/* Codes in the low bytes of both halves of a pair, less their bias. */
-static ptx_u32 low_pair(struct direct_lane *l, ptx_u32 bits, uint32_t mask, uint32_t bias)
+/* Masked bits of both halves, in the form that the weights' arithmetic takes. */
+static ptx_u32 masked(struct direct_lane *l, ptx_u32 bits, uint32_t mask)
 {
-    ptx_kernel *k = l->k;
-    ptx_u32 magic = ptx_lop3_b32(k, bits, U32(mask * 0x00010001), U32(MAGIC), AND_OR);
-    return ptx_f16x2_as_u32(ptx_add_f16x2(k, ptx_u32_as_f16x2(magic), less(l, bias, false)));
-}
-
-/* Codes in bits 4 to 7 of both halves. */
-static ptx_u32 high_pair(struct direct_lane *l, ptx_u32 bits, uint32_t bias)
-{
-    ptx_kernel *k = l->k;
-    ptx_u32 magic = ptx_lop3_b32(k, bits, U32(0x00F000F0), U32(MAGIC), AND_OR);
-    ptx_f16x2 sixteenth = ptx_u32_as_f16x2(ptx_mov_u32(k, U32(0x2C002C00)));
-    return ptx_f16x2_as_u32(
-        ptx_fma_f16x2(k, ptx_u32_as_f16x2(magic), sixteenth, less(l, bias, true)));
+    if (!is_single(l))
+        return ptx_and_b32(l->k, bits, U32(mask * 0x00010001));
+    return ptx_lop3_b32(l->k, bits, U32(mask * 0x00010001), U32(MAGIC), AND_OR);
 }
 
 /* Four codes, a byte each. */
-static void byte_pairs(struct direct_lane *l, ptx_u32 bytes, uint32_t mask, uint32_t bias,
-                       ptx_u32 to[2])
+static void byte_pairs(struct direct_lane *l, ptx_u32 bytes, ptx_u32 to[2])
 {
-    to[0] = low_pair(l, bytes, mask, bias);
-    to[1] = low_pair(l, ptx_shr_u32(l->k, bytes, U32(8)), mask, bias);
+    to[0] = masked(l, bytes, 0xFF);
+    to[1] = masked(l, ptx_shr_u32(l->k, bytes, U32(8)), 0xFF);
 }
 
 /* Four codes that are the low or the high nibbles of a word. */
-static void nibble_pairs(struct direct_lane *l, ptx_u32 word, bool high, uint32_t bias,
-                         ptx_u32 to[2])
+static void nibble_pairs(struct direct_lane *l, ptx_u32 word, bool high, ptx_u32 to[2])
 {
-    ptx_u32 parts[2] = {word, ptx_shr_u32(l->k, word, U32(8))};
-    for (int i = 0; i < 2; i++)
-        to[i] = high ? high_pair(l, parts[i], bias) : low_pair(l, parts[i], 0xF, bias);
+    to[0] = masked(l, word, high ? 0xF0 : 0xF);
+    to[1] = masked(l, ptx_shr_u32(l->k, word, U32(8)), high ? 0xF0 : 0xF);
 }
 
 /* The two f16 of a word as f32. */
@@ -72,6 +61,18 @@ static void widen(struct direct_lane *l, ptx_u32 pair, ptx_f32 to[2])
     ptx_unpack_f16x2(l->k, parts, ptx_u32_as_f16x2(pair));
     for (int i = 0; i < 2; i++)
         to[i] = ptx_cvt_f32_f16(l->k, parts[i]);
+}
+
+/* The four bytes of a word, each times 2⁻²⁴, as f32, in their order. */
+static void widen_bytes(struct direct_lane *l, ptx_u32 bytes, ptx_f32 to[4])
+{
+    ptx_u32 parts_of[2] = {bytes, ptx_shr_u32(l->k, bytes, U32(8))};
+    ptx_f32 parts[2];
+    for (int i = 0; i < 2; i++) {
+        widen(l, ptx_and_b32(l->k, parts_of[i], U32(0x00FF00FF)), parts);
+        to[i] = parts[0];
+        to[i + 2] = parts[1];
+    }
 }
 
 /* Both halves of a pair the low, or the high, half of a word. */
@@ -97,6 +98,13 @@ static void load_four(struct direct_lane *l, int row, ptx_u32 at, uint32_t offse
     ptx_ld_shared_v4_u32(l->k, to, at, (int)(offset + (row ? l->second : 0)));
 }
 
+/* A scale times `unit`, of codes whose bias is the type's. */
+static void set_scale(struct direct_lane *l, int row, int i, ptx_f32 scale, float unit)
+{
+    l->scale[row][i] = scale;
+    l->offset[row][i] = ptx_mul_f32(l->k, scale, F32(-(float)l->type->bias / unit));
+}
+
 /* ---- Q4_K and Q5_K: quad lane q has weights 64q to 64q + 63, of two groups of 32 ---- */
 
 static void begin_six_bits(struct direct_lane *l)
@@ -106,12 +114,13 @@ static void begin_six_bits(struct direct_lane *l)
     l->own[1] = ptx_mad_lo_u32(k, l->quad, U32(2), U32(28)); /* brings bit 2q to bit 4 */
 }
 
-/* Scales and minima of the lane's two groups, and d and dmin. */
+/* Scales and minima of the lane's two groups: of low nibbles, and of high ones. */
 static void load_six_bits(struct direct_lane *l, int row)
 {
     ptx_kernel *k = l->k;
-    ptx_u32 head[4], pairs[2];
-    ptx_f32 ends[2], scales[2], minima[2];
+    const bool nibbles_stay = l->type->type == PTXGEN_GGUF_Q4_K;
+    ptx_u32 head[4];
+    ptx_f32 ends[2], four[4];
     load_four(l, row, l->row, 0, head);
     ptx_u32 first = ptx_prmt_b32(k, head[1], head[2], l->own[0]);
     ptx_u32 lower = ptx_and_b32(k, first, U32(0x3F3F3F3F));
@@ -119,19 +128,15 @@ static void load_six_bits(struct direct_lane *l, int row)
     ptx_u32 nibbles = ptx_and_b32(k, last, U32(NIBBLES));
     ptx_u32 upper =
         ptx_lop3_b32(k, ptx_shr_u32(k, first, U32(2)), U32(0x30303030), nibbles, AND_OR);
-    ptx_u32 both = ptx_selp_u32(k, upper, lower, l->is_upper);
-    byte_pairs(l, both, 0xFF, 0, pairs); /* scale 0 and minimum 0; scale 1 and minimum 1 */
+    widen_bytes(l, ptx_selp_u32(k, upper, lower, l->is_upper), four);
     widen(l, head[0], ends);
-    ptx_f32 minus = ptx_neg_f32(k, ends[1]);
+    ptx_f32 minus = ptx_mul_f32(k, ends[1], F32(-low_unit));
     for (int i = 0; i < 2; i++) {
-        ptx_f32 parts[2];
-        widen(l, pairs[i], parts);
-        scales[i] = parts[0];
-        minima[i] = parts[1];
-        l->scale[row][i] = ptx_mul_f32(k, ends[0], scales[i]);
-        l->offset[row][i] = ptx_mul_f32(k, minus, minima[i]);
+        const float unit = i && nibbles_stay ? high_unit : low_unit;
+        ptx_f32 d = ptx_mul_f32(k, ends[0], F32(low_unit * unit));
+        l->scale[row][i] = ptx_mul_f32(k, d, four[i]);
+        l->offset[row][i] = ptx_mul_f32(k, minus, four[2 + i]);
     }
-    l->has_offset = true;
 }
 
 static uint32_t by_nibble(uint32_t slice)
@@ -150,7 +155,7 @@ static void load_q4_k(struct direct_lane *l, int row, uint32_t slice, uint32_t c
 
 static void q4_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
 {
-    nibble_pairs(l, l->words[row][slice / 2 % 4], slice % 2, 0, to);
+    nibble_pairs(l, l->words[row][slice / 2 % 4], slice % 2, to);
 }
 
 static void load_q5_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
@@ -178,7 +183,95 @@ static void q5_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 t
     uint32_t i = slice / 2 % 4, high = slice % 2;
     ptx_u32 bits = high ? ptx_shr_u32(k, l->high[row][i], U32(1)) : l->high[row][i];
     ptx_u32 nibbles = nibbles_of(l, l->words[row][i], high);
-    byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x10101010), nibbles, AND_OR), 0xFF, 0, to);
+    byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x10101010), nibbles, AND_OR), to);
+}
+
+/* ---- units that begin at even bytes ---- */
+
+/* The word at `offset` of a row's unit, from the two aligned ones around it. */
+static ptx_u32 shifted_word(struct direct_lane *l, int row, ptx_u32 at, uint32_t offset,
+                            ptx_u32 shift)
+{
+    const int from = (int)(offset + (row ? l->second : 0));
+    ptx_u32 low = ptx_ld_shared_u32(l->k, at, from), high = ptx_ld_shared_u32(l->k, at, from + 4);
+    return ptx_shf_r_wrap_b32(l->k, low, high, shift);
+}
+
+/*
+ * Four addresses, `at` + 4·(i ^ q): where quad lane q takes the words of its 16 bytes in that
+ * order, the lanes of a row read from all banks at once.
+ */
+static void find_words(struct direct_lane *l, ptx_u32 at, ptx_u32 to[4])
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        ptx_u32 word = i ? ptx_xor_b32(l->k, l->own[2], U32(4 * i)) : l->own[2];
+        to[i] = ptx_add_u32(l->k, at, word);
+    }
+}
+
+/*
+ * Q6_K: quad lane q has 32 weights of both nibbles, from 128·(q / 2) + 32·(q % 2) on. Word i of
+ * these, of eight, is the lane's word i ^ q.
+ */
+static void begin_q6_k(struct direct_lane *l)
+{
+    ptx_kernel *k = l->k;
+    l->own[0] = choose(l, 0x7632, 0x5410, is_odd(l));
+    l->own[1] = ptx_shl_b32(k, ptx_and_b32(k, l->quad, U32(1)), U32(1));
+    l->own[2] = ptx_shl_b32(k, l->quad, U32(2));
+}
+
+static void load_q6_k_scales(struct direct_lane *l, int row)
+{
+    enum { SCALES = 192, D = 208 };
+    ptx_kernel *k = l->k;
+    ptx_u32 half = ptx_shr_u32(k, l->quad, U32(1)), words[2];
+    ptx_u32 at = ptx_mad_lo_u32(k, half, U32(8), l->row);
+    ptx_f32 numbers[4], d[2];
+    for (uint32_t i = 0; i < 2; i++)
+        words[i] = shifted_word(l, row, at, SCALES + 4 * i, l->shift);
+    ptx_u32 four = ptx_prmt_b32(k, words[0], words[1], l->own[0]);
+    widen_bytes(l, ptx_xor_b32(k, four, U32(SIGNS)), numbers);
+    widen(l, shifted_word(l, row, l->row, D, l->shift), d);
+    ptx_f32 factor = ptx_mul_f32(k, d[0], F32(low_unit * low_unit));
+    ptx_f32 less = ptx_mul_f32(k, d[0], F32(-128 * low_unit));
+    for (int i = 0; i < 4; i++)
+        set_scale(l, row, i, ptx_fma_f32(k, numbers[i], factor, less), low_unit);
+}
+
+static void load_q6_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    enum { HIGH = 128 };
+    ptx_kernel *k = l->k;
+    if (slice == 0 && row == 0) {
+        ptx_u32 half = ptx_shr_u32(k, l->quad, U32(1));
+        find_words(l, l->codes, l->low_at);
+        find_words(l, ptx_mad_lo_u32(k, half, U32(32), l->row), l->high_at);
+    }
+    if (slice == 0)
+        load_q6_k_scales(l, row);
+    for (uint32_t i = slice / 2; i < (slice + count + 1) / 2; i++) {
+        if (slice % 2 && i == slice / 2)
+            continue;
+        ptx_u32 both = ptx_add_u32(k, l->shift, l->own[1]);
+        l->words[row][i] = shifted_word(l, row, l->low_at[i % 4], i / 4 * 16, l->shift);
+        l->high[row][i % 4] = shifted_word(l, row, l->high_at[i % 4], HIGH + i / 4 * 16, both);
+    }
+}
+
+static void q6_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    ptx_kernel *k = l->k;
+    uint32_t i = slice / 2, high = slice % 2;
+    ptx_u32 fields = l->high[row][i % 4];
+    ptx_u32 bits = high ? fields : ptx_shl_b32(k, fields, U32(4));
+    ptx_u32 nibbles = nibbles_of(l, l->words[row][i], high);
+    byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x30303030), nibbles, AND_OR), to);
+}
+
+static uint32_t q6_k_scale(uint32_t slice)
+{
+    return 2 * (slice % 2) + slice / 8;
 }
 
 /* ---- blocks of 32: quad lane q has the blocks 2q and 2q + 1, which follow each other ---- */
@@ -204,13 +297,14 @@ static ptx_u32 bytes_at(struct direct_lane *l, int row, uint32_t offset)
 static void set_half(struct direct_lane *l, int row, uint32_t block, uint32_t offset)
 {
     ptx_u32 word = word_at(l, row, offset / 4);
-    if (!l->bf16) {
+    if (is_single(l)) {
         l->halves[row][block] = twice(l, word, offset % 4);
         return;
     }
     ptx_f32 parts[2];
     widen(l, word, parts);
-    l->scale[row][block] = parts[offset % 4 != 0];
+    set_scale(l, row, (int)block, ptx_mul_f32(l->k, parts[offset % 4 != 0], F32(low_unit)),
+              low_unit);
 }
 
 static uint32_t by_block(uint32_t slice)
@@ -233,31 +327,46 @@ static void q8_0_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 t
 {
     enum { BLOCK = 34 };
     ptx_u32 bytes = bytes_at(l, row, BLOCK * (slice / 8) + 2 + slice % 8 * 4);
-    byte_pairs(l, ptx_xor_b32(l->k, bytes, U32(SIGNS)), 0xFF, 128, to);
+    byte_pairs(l, ptx_xor_b32(l->k, bytes, U32(SIGNS)), to);
 }
 
 /* ---- the table ---- */
 
 static const struct direct_type types[] = {
-    {PTXGEN_GGUF_Q4_K,
-     144,
-     {5, 6, 7, 4, 1, 2},
-     32,
-     false,
-     begin_six_bits,
-     load_q4_k,
-     q4_k_codes,
-     by_nibble},
-    {PTXGEN_GGUF_Q5_K,
-     176,
-     {5, 6, 7, 4, 1, 2},
-     32,
-     false,
-     begin_six_bits,
-     load_q5_k,
-     q5_k_codes,
-     by_nibble},
-    {PTXGEN_GGUF_Q8_0, 272, {4, 5, 6, 7, 1, 2}, 68, true, NULL, load_q8_0, q8_0_codes, by_block},
+    {.type = PTXGEN_GGUF_Q4_K,
+     .pitch = 144,
+     .columns = {32, 64, 128, 16, 2, 4},
+     .quad_bytes = 32,
+     .begin = begin_six_bits,
+     .load = load_q4_k,
+     .codes = q4_k_codes,
+     .scale_of = by_nibble},
+    {.type = PTXGEN_GGUF_Q5_K,
+     .pitch = 176,
+     .columns = {32, 64, 128, 16, 2, 4},
+     .quad_bytes = 32,
+     .begin = begin_six_bits,
+     .load = load_q5_k,
+     .codes = q5_k_codes,
+     .scale_of = by_nibble},
+    {.type = PTXGEN_GGUF_Q6_K,
+     .pitch = 240,
+     .columns = {32, 64, 128, 2 ^ 32, 16, 4 ^ 64},
+     .quad_bytes = 32,
+     .bias = 32,
+     .begin = begin_q6_k,
+     .load = load_q6_k,
+     .codes = q6_k_codes,
+     .scale_of = q6_k_scale},
+    {.type = PTXGEN_GGUF_Q8_0,
+     .pitch = 272,
+     .columns = {16, 32, 64, 128, 2, 4},
+     .quad_bytes = 68,
+     .bias = 128,
+     .is_single = true,
+     .load = load_q8_0,
+     .codes = q8_0_codes,
+     .scale_of = by_block},
 };
 
 const struct direct_type *gguf_linear_direct_type(uint32_t type)
@@ -277,10 +386,17 @@ void direct_lane_begin(struct direct_lane *l)
         l->type->begin(l);
 }
 
-void direct_lane_enter(struct direct_lane *l, ptx_u32 row)
+void direct_lane_enter(struct direct_lane *l, ptx_u32 row, ptx_u32 unit)
 {
+    ptx_kernel *k = l->k;
     l->row = row;
-    l->codes = ptx_mad_lo_u32(l->k, l->quad, U32(l->type->quad_bytes), row);
+    if (direct_shifts(l->type)) {
+        ptx_u32 past =
+            ptx_and_b32(k, ptx_mul_lo_u32(k, unit, U32(unit_bytes(l->type->type))), U32(15));
+        l->row = ptx_add_u32(k, row, ptx_and_b32(k, past, U32(12)));
+        l->shift = ptx_shl_b32(k, ptx_and_b32(k, past, U32(3)), U32(3));
+    }
+    l->codes = ptx_mad_lo_u32(k, l->quad, U32(l->type->quad_bytes), l->row);
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < DIRECT_MOST_WORDS; j++)
             l->has_word[i][j] = false;
@@ -292,21 +408,27 @@ void direct_lane_load(struct direct_lane *l, uint32_t slice, uint32_t count)
         l->type->load(l, row, slice, count);
 }
 
+/* A pair of codes over 1024 as a pair of weights. */
+static void multiply_halves(struct direct_lane *l, ptx_u32 pair, ptx_u32 scale, ptx_u32 to)
+{
+    ptx_kernel *k = l->k;
+    ptx_u32 minus = ptx_mov_u32(k, U32((0xE400 + l->type->bias) * 0x00010001)); /* −(1024 + bias) */
+    ptx_f16x2 code = ptx_add_f16x2(k, ptx_u32_as_f16x2(pair), ptx_u32_as_f16x2(minus));
+    ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(to), code, ptx_u32_as_f16x2(scale));
+}
+
 /* A pair of codes as a pair of weights. */
 static void weigh(struct direct_lane *l, int row, uint32_t scale, ptx_u32 pair, ptx_u32 to)
 {
     ptx_kernel *k = l->k;
     ptx_f32 parts[2];
-    if (l->type->is_single && !l->bf16) {
-        ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(to), ptx_u32_as_f16x2(pair),
-                         ptx_u32_as_f16x2(l->halves[row][scale]));
+    if (is_single(l)) {
+        multiply_halves(l, pair, l->halves[row][scale], to);
         return;
     }
     widen(l, pair, parts);
     for (int i = 0; i < 2; i++)
-        parts[i] = l->has_offset
-                       ? ptx_fma_f32(k, parts[i], l->scale[row][scale], l->offset[row][scale])
-                       : ptx_mul_f32(k, parts[i], l->scale[row][scale]);
+        parts[i] = ptx_fma_f32(k, parts[i], l->scale[row][scale], l->offset[row][scale]);
     ptx_mov_u32_to(k, to, gemm_narrow_pair(k, l->bf16, parts[0], parts[1]));
 }
 

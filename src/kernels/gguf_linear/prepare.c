@@ -274,19 +274,21 @@ static void store_ordered(struct preparer *p, ptx_u32 unit, const ptx_f32 h[LANE
 {
     enum { ELEMENT = 2, LANE_BITS = 5, SECOND = 8 };
     ptx_kernel *k = p->k;
-    const uint8_t *place = p->order->place;
+    const uint8_t *columns = p->order->columns;
     const bool bf16 = p->row_type == PTXGEN_BF16;
     ptx_u32 column = ptx_mul_lo_u32(k, unit, U32(UNIT));
     for (uint32_t b = 0; b < LANE_BITS; b++) {
         ptx_u32 bit = ptx_bfe_u32(k, p->lane, U32(b), U32(1));
-        column = ptx_mad_lo_u32(k, bit, U32(1u << place[b + 1]), column);
+        column = ptx_xor_b32(k, column, ptx_mul_lo_u32(k, bit, U32(columns[b + 1])));
     }
     ptx_u64 row = ptx_mad_wide_u32(k, p->token, U32(p->spec->k * ELEMENT), p->records);
+    ptx_u32 of_other = ptx_xor_b32(k, column, U32(columns[0]));
     ptx_u64 to = ptx_mad_wide_u32(k, column, U32(ELEMENT), row);
+    ptx_u64 other = ptx_mad_wide_u32(k, of_other, U32(ELEMENT), row);
     for (int i = 0; i < LANE_VALUES; i++) {
         const int run = i / DIRECT_RUN, of_run = i % DIRECT_RUN;
         if (of_run < 2)
-            ptx_st_global_u32(k, to, ELEMENT * ((run << place[0]) + SECOND * of_run),
+            ptx_st_global_u32(k, run ? other : to, ELEMENT * SECOND * of_run,
                               gemm_narrow_pair(k, bf16, h[i], h[i + 2]));
     }
 }
