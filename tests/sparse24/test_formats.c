@@ -343,6 +343,24 @@ static void a_bitmask_of_positions_that_fall_is_refused(void **state)
                    "not say");
 }
 
+/* As a file may have it that names a tensor [2^40, 0]. */
+static void rows_without_elements_take_no_time(void **state)
+{
+    (void)state;
+    const ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_F16, (size_t)1 << 40, 0};
+    const ptxgen_const_span in = {NULL, 0};
+    const ptxgen_span out = {NULL, 0};
+    assert_int_equal(ptxgen_sparse24_validate(&shape, in, PTXGEN_SPARSE24_BYTES, in, NULL),
+                     PTXGEN_OK);
+    assert_int_equal(ptxgen_sparse24_compress(&shape, in, out, PTXGEN_SPARSE24_BYTES, out, NULL),
+                     PTXGEN_OK);
+    assert_int_equal(ptxgen_sparse24_decompress(&shape, in, PTXGEN_SPARSE24_BYTES, in, out, NULL),
+                     PTXGEN_OK);
+    assert_int_equal(ptxgen_sparse24_convert(&shape, PTXGEN_SPARSE24_BYTES, in,
+                                             PTXGEN_SPARSE24_NIBBLES, out, NULL),
+                     PTXGEN_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +375,7 @@ int main(void)
         cmocka_unit_test(pruned_weights_of_any_shape_come_back_from_every_form),
         cmocka_unit_test(positions_in_either_order_are_the_same_weight),
         cmocka_unit_test(a_bitmask_of_positions_that_fall_is_refused),
+        cmocka_unit_test(rows_without_elements_take_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,8 +73,9 @@ ptxgen_status ptxgen_sparse24_compress(const ptxgen_sparse24_shape *shape, ptxge
                                        ptxgen_span metadata, ptxgen_error *err)
 {
     ptxgen_status status = check(shape, &dense, read_only(values), form, read_only(metadata), err);
-    for (size_t row = 0; status == PTXGEN_OK && row < shape->n; row++)
-        for (size_t group = 0; status == PTXGEN_OK && group < sparse24_groups(shape); group++) {
+    const size_t groups = sparse24_groups(shape), rows = groups ? shape->n : 0;
+    for (size_t row = 0; status == PTXGEN_OK && row < rows; row++)
+        for (size_t group = 0; status == PTXGEN_OK && group < groups; group++) {
             unsigned nibble;
             status = compress_group(shape, dense.data, values.data, row, group, &nibble, err);
             if (status == PTXGEN_OK)
@@ -121,8 +122,9 @@ static ptxgen_status refuse_mask(size_t row, size_t group, unsigned nibble, ptxg
 static ptxgen_status read_groups(const struct sparse24_metadata *m, const struct target *to,
                                  ptxgen_error *err)
 {
-    for (size_t row = 0; row < m->shape.n; row++)
-        for (size_t group = 0; group < sparse24_groups(&m->shape); group++) {
+    const size_t groups = sparse24_groups(&m->shape), rows = groups ? m->shape.n : 0;
+    for (size_t row = 0; row < rows; row++)
+        for (size_t group = 0; group < groups; group++) {
             unsigned nibble;
             ptxgen_status status = sparse24_load_group(m, row, group, &nibble, err);
             if (status != PTXGEN_OK)
