@@ -121,7 +121,7 @@ PTXGEN_API ptxgen_status ptxgen_linear_from_sparse24(ptxgen_dispatcher *dispatch
  *     FLOATS     dense; weights are rounded to the options' type
  *
  * The layer's bias is added, unless the options have one. With `up`, which may be NULL and is of
- * the same kind, y = silu(gate) · up, `layer` being gate; only of W4 and GGUF, and without a bias
+ * the same kind, y = silu(gate) · up, `layer` being gate; of W4, W8 and GGUF, and without a bias
  * and an activation. The files may be closed when the function returns. Whoever fills a
  * ptxgen_layer by another reader gives it tensors that are whole: `bytes` of data, which shape and
  * dtype take.

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of files: their tensors become what the makers of the families take. */
-#include "src/runtime/linear.h"
+#include "src/runtime/linear_layer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a maker needs: the layer, and that of `up` or NULL. */
-struct linear_file {
-    const ptxgen_layer *layer, *up;
-};
-
-static ptxgen_status refuse_part(const ptxgen_tensor *t, const char *expected, ptxgen_error *err)
+ptxgen_status linear_refuse_part(const ptxgen_tensor *t, const char *expected, ptxgen_error *err)
 {
     return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                        "a layer: %s, of dtype %d in %zu bytes, is not %s", t->name, (int)t->dtype,
@@ -29,8 +24,7 @@ static bool find_element(ptxgen_dtype dtype, ptxgen_element *type)
     }
 }
 
-/* `count` floats, malloc'ed, of a tensor of so many, or of one for all; NULL for none. */
-static ptxgen_status read_floats(const ptxgen_tensor *t, size_t count, float **floats,
+ptxgen_status linear_read_floats(const ptxgen_tensor *t, size_t count, float **floats,
                                  ptxgen_error *err)
 {
     ptxgen_element type;
@@ -51,8 +45,7 @@ static ptxgen_status read_floats(const ptxgen_tensor *t, size_t count, float **f
     return PTXGEN_OK;
 }
 
-/* The only number of a tensor: an integer, little-endian with its sign, or a float. */
-static double read_number(const ptxgen_tensor *t)
+double linear_read_number(const ptxgen_tensor *t)
 {
     const unsigned char *bytes = t->data;
     ptxgen_element type;
@@ -68,13 +61,13 @@ static double read_number(const ptxgen_tensor *t)
     return value;
 }
 
-/* A matrix of INT32_MAX rows and columns at most, of elements of so many bytes. */
-static ptxgen_status check_matrix(const ptxgen_tensor *t, size_t size, const char *expected,
+ptxgen_status linear_check_matrix(const ptxgen_tensor *t, size_t size, const char *expected,
                                   ptxgen_error *err)
 {
     bool fits = size && t->ndim == 2 && t->shape[0] <= INT32_MAX && t->shape[1] <= INT32_MAX;
-    return fits && t->bytes == t->shape[0] * t->shape[1] * size ? PTXGEN_OK
-                                                                : refuse_part(t, expected, err);
+    return fits && t->bytes == t->shape[0] * t->shape[1] * size
+               ? PTXGEN_OK
+               : linear_refuse_part(t, expected, err);
 }
 
 /* ---- 4 bits ---- */
@@ -135,111 +128,6 @@ static ptxgen_status fill_w4(const struct linear_making *m, const struct linear_
     return status == PTXGEN_OK ? linear_fill_w4(m, &w, linear, err) : status;
 }
 
-/* ---- 8 bits ---- */
-
-static ptxgen_status check_w8(const ptxgen_layer *l, ptxgen_error *err)
-{
-    const ptxgen_tensor *w = l->parts[PTXGEN_LAYER_WEIGHT];
-    const ptxgen_tensor *zero = l->parts[PTXGEN_LAYER_INPUT_ZERO];
-    bool codes = w->dtype == PTXGEN_DTYPE_I8 || w->dtype == PTXGEN_DTYPE_F8_E4M3 ||
-                 w->dtype == PTXGEN_DTYPE_F8_E5M2;
-    if (!l->parts[PTXGEN_LAYER_SCALE])
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "a layer: %s has no scales",
-                           w->name);
-    if (zero && (!zero->bytes || zero->bytes > 8 ||
-                 !(read_number(zero) >= -128 && read_number(zero) <= 127)))
-        return refuse_part(zero, "one number from -128 to 127", err);
-    return check_matrix(w, codes, "a matrix of I8, F8_E4M3 or F8_E5M2", err);
-}
-
-static ptxgen_w8a8_spec w8_spec(const ptxgen_layer *l, const ptxgen_linear_options *o)
-{
-    const ptxgen_tensor *w = l->parts[PTXGEN_LAYER_WEIGHT];
-    const ptxgen_tensor *zero = l->parts[PTXGEN_LAYER_INPUT_ZERO];
-    const bool is_static = l->parts[PTXGEN_LAYER_INPUT_SCALE] != NULL;
-    return (ptxgen_w8a8_spec){.k = (uint32_t)w->shape[1],
-                              .n = (uint32_t)w->shape[0],
-                              .w_stride = ptxgen_w8a8_stride((uint32_t)w->shape[1]),
-                              .max_m = (uint32_t)o->max_m,
-                              .x_type = o->type,
-                              .y_type = o->type,
-                              .scales = is_static ? PTXGEN_W8A8_TENSOR : PTXGEN_W8A8_DYNAMIC,
-                              .asymmetric = is_static && zero && read_number(zero) != 0,
-                              .bias = o->bias != NULL,
-                              .codes =
-                                  w->dtype == PTXGEN_DTYPE_I8 ? PTXGEN_W8A8_S8 : PTXGEN_W8A8_E4M3,
-                              .w_codes = w->dtype == PTXGEN_DTYPE_F8_E5M2 ? PTXGEN_W8A8_E5M2 : 0,
-                              .activation = o->activation,
-                              .group = l->form == PTXGEN_LAYER_BLOCKS ? PTXGEN_W8A8_GROUP : 0};
-}
-
-/* The codes with their stride, and their sums where x has zero points. */
-static ptxgen_status upload_codes(const ptxgen_w8a8_spec *s, const ptxgen_tensor *w,
-                                  ptxgen_linear *linear, ptxgen_error *err)
-{
-    ptxgen_w8a8_args *args = &linear->args.w8a8;
-    size_t bytes = (size_t)s->n * s->w_stride;
-    int8_t *codes = malloc(bytes + 1);
-    int32_t *sums = malloc(s->n * sizeof *sums + 1);
-    ptxgen_status status = codes && sums ? PTXGEN_OK : linear_no_memory(err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_w8a8_pack(s->n, s->k, w->data, s->w_stride, codes, err);
-    if (status == PTXGEN_OK)
-        status = linear_upload(linear, codes, bytes, &args->w, err);
-    if (status == PTXGEN_OK && s->asymmetric)
-        status = ptxgen_w8a8_row_sums(s->n, s->k, codes, s->w_stride, sums, err);
-    if (status == PTXGEN_OK && s->asymmetric)
-        status = linear_upload(linear, sums, s->n * sizeof *sums, &args->w_sum, err);
-    free(codes);
-    free(sums);
-    return status;
-}
-
-static ptxgen_status upload_floats(const ptxgen_tensor *t, size_t count, ptxgen_linear *linear,
-                                   uint64_t *address, ptxgen_error *err)
-{
-    float *floats;
-    ptxgen_status status = read_floats(t, count, &floats, err);
-    if (status == PTXGEN_OK && floats)
-        status = linear_upload(linear, floats, count * sizeof *floats, address, err);
-    free(floats);
-    return status;
-}
-
-static size_t blocks_of(uint32_t size)
-{
-    return ((size_t)size + PTXGEN_W8A8_GROUP - 1) / PTXGEN_W8A8_GROUP;
-}
-
-static ptxgen_status fill_w8(const struct linear_making *m, const struct linear_file *f,
-                             ptxgen_linear *linear, ptxgen_error *err)
-{
-    const ptxgen_tensor *const *parts = f->layer->parts;
-    ptxgen_w8a8_args *args = &linear->args.w8a8;
-    ptxgen_status status = check_w8(f->layer, err);
-    if (status != PTXGEN_OK)
-        return status;
-    const ptxgen_w8a8_spec s = w8_spec(f->layer, m->options);
-    linear->k = s.k;
-    linear->n = s.n;
-    status = linear_dispatch(linear, m, &linear_w8a8, ptxgen_w8a8_family(), &s, err);
-    if (status == PTXGEN_OK)
-        status = upload_codes(&s, parts[PTXGEN_LAYER_WEIGHT], linear, err);
-    if (status == PTXGEN_OK)
-        status = upload_floats(parts[PTXGEN_LAYER_SCALE],
-                               s.group ? blocks_of(s.n) * blocks_of(s.k) : s.n, linear,
-                               &args->w_scale, err);
-    if (status == PTXGEN_OK && s.scales == PTXGEN_W8A8_TENSOR)
-        status = upload_floats(parts[PTXGEN_LAYER_INPUT_SCALE], 1, linear, &args->x_scale, err);
-    if (status == PTXGEN_OK && s.asymmetric) {
-        const int32_t zero = (int32_t)read_number(parts[PTXGEN_LAYER_INPUT_ZERO]);
-        status = linear_upload(linear, &zero, sizeof zero, &args->x_zero, err);
-    }
-    return status == PTXGEN_OK
-               ? linear_upload_bias(linear, m->options->bias, PTXGEN_F32, &args->bias, err)
-               : status;
-}
-
 /* ---- 2:4 ---- */
 
 static ptxgen_status fill_sparse24(const struct linear_making *m, const struct linear_file *f,
@@ -250,9 +138,9 @@ static ptxgen_status fill_sparse24(const struct linear_making *m, const struct l
     float *scales = NULL, *x_scale = NULL;
     ptxgen_status status = ptxgen_sparse24_from_layer(f->layer, &w, err);
     if (status == PTXGEN_OK)
-        status = read_floats(parts[PTXGEN_LAYER_SCALE], w.shape.n, &scales, err);
+        status = linear_read_floats(parts[PTXGEN_LAYER_SCALE], w.shape.n, &scales, err);
     if (status == PTXGEN_OK)
-        status = read_floats(parts[PTXGEN_LAYER_INPUT_SCALE], 1, &x_scale, err);
+        status = linear_read_floats(parts[PTXGEN_LAYER_INPUT_SCALE], 1, &x_scale, err);
     w.scales = scales;
     w.x_scale = x_scale ? *x_scale : 0;
     if (status == PTXGEN_OK)
@@ -282,7 +170,7 @@ static ptxgen_status take_rows(const ptxgen_tensor *t, struct linear_rows *rows,
                            t->name, (int)t->dtype);
     *rows = (struct linear_rows){.rows = t->data, .bytes = t->bytes, .type = type};
     if (t->ndim != 2 || t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX)
-        return refuse_part(t, "a matrix", err);
+        return linear_refuse_part(t, "a matrix", err);
     rows->n = (uint32_t)t->shape[0];
     rows->k = (uint32_t)t->shape[1];
     return PTXGEN_OK;
@@ -308,7 +196,7 @@ static ptxgen_status fill_floats(const struct linear_making *m, const struct lin
     const ptxgen_element to = (ptxgen_element)m->options->type;
     ptxgen_element from;
     size_t size = find_element(t->dtype, &from) ? ptxgen_element_size(from) : 0;
-    ptxgen_status status = check_matrix(t, size, "a matrix of F32, F16 or BF16", err);
+    ptxgen_status status = linear_check_matrix(t, size, "a matrix of F32, F16 or BF16", err);
     if (status != PTXGEN_OK)
         return status;
     struct linear_rows w = {
@@ -335,7 +223,7 @@ static const struct {
     bool takes_up;
 } kinds[] = {
     [PTXGEN_LAYER_W4] = {fill_w4, true},
-    [PTXGEN_LAYER_W8] = {fill_w8, false},
+    [PTXGEN_LAYER_W8] = {linear_fill_w8, true},
     [PTXGEN_LAYER_SPARSE24] = {fill_sparse24, false},
     [PTXGEN_LAYER_GGUF] = {fill_gguf, true},
     [PTXGEN_LAYER_FLOATS] = {fill_floats, false},
@@ -361,8 +249,8 @@ static ptxgen_status check_layers(const struct linear_file *f, ptxgen_error *err
                            (int)both[1]->kind);
     if (f->up && !kinds[both[0]->kind].takes_up)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "a layer: gate and up go together in 4 bits and in types of GGUF, not "
-                           "in kind %d",
+                           "a layer: gate and up go together in 4 bits, 8 bits and types of GGUF, "
+                           "not in kind %d",
                            (int)both[0]->kind);
     return PTXGEN_OK;
 }
@@ -406,7 +294,7 @@ static ptxgen_status fill(const struct linear_making *m, const void *weights, pt
     if (!options.bias && f->layer->parts[PTXGEN_LAYER_BIAS]) {
         status = count_features(f->layer, &n, err);
         if (status == PTXGEN_OK)
-            status = read_floats(f->layer->parts[PTXGEN_LAYER_BIAS], n, &bias, err);
+            status = linear_read_floats(f->layer->parts[PTXGEN_LAYER_BIAS], n, &bias, err);
         options.bias = bias;
     }
     if (status == PTXGEN_OK)

@@ -444,8 +444,9 @@ static int run_layer(int argc, char **argv)
 
 /* ---- layers of files ---- */
 
+/* With `pair`, gate and up are the same. */
 static ptxgen_status make_linear(ptxgen_dispatcher *dispatcher, const char *path, const char *name,
-                                 const ptxgen_layer_choice *choice, ptxgen_element type,
+                                 const ptxgen_layer_choice *choice, ptxgen_element type, bool pair,
                                  ptxgen_error *err)
 {
     const ptxgen_linear_options options = {.type = (uint8_t)type, .max_m = 2};
@@ -456,7 +457,8 @@ static ptxgen_status make_linear(ptxgen_dispatcher *dispatcher, const char *path
     if (status == PTXGEN_OK)
         status = ptxgen_files_layer(files, name, choice, &layer, err);
     if (status == PTXGEN_OK)
-        status = ptxgen_linear_from_layer(dispatcher, &layer, NULL, &options, &linear, err);
+        status = ptxgen_linear_from_layer(dispatcher, &layer, pair ? &layer : NULL, &options,
+                                          &linear, err);
     if (status == PTXGEN_OK)
         printf("%s %u by %u\n", ptxgen_linear_family(linear), ptxgen_linear_n(linear),
                ptxgen_linear_k(linear));
@@ -473,18 +475,19 @@ static ptxgen_status make_linears(ptxgen_dispatcher *dispatcher, ptxgen_error *e
         const char *path, *name;
         const ptxgen_layer_choice *choice;
         ptxgen_element type;
+        bool pair;
     } rows[] = {
-        {GOLDEN_DIR "/marlin_g128.safetensors", "gptq", &any, PTXGEN_F16},
-        {GOLDEN_DIR "/w8a8.safetensors", "", &any, PTXGEN_F32},
-        {GOLDEN_DIR "/sparse24_torch.safetensors", "f16", &dense, PTXGEN_F16},
-        {GOLDEN_DIR "/sparse24_torch.safetensors", "s8", &any, PTXGEN_F16},
-        {GOLDEN_DIR "/gguf_products.gguf", "q8_0", &any, PTXGEN_F32},
-        {GOLDEN_DIR "/gguf_products.gguf", "q8_0.deq", &any, PTXGEN_F16},
+        {GOLDEN_DIR "/marlin_g128.safetensors", "gptq", &any, PTXGEN_F16, false},
+        {GOLDEN_DIR "/w8a8.safetensors", "", &any, PTXGEN_F32, true},
+        {GOLDEN_DIR "/sparse24_torch.safetensors", "f16", &dense, PTXGEN_F16, false},
+        {GOLDEN_DIR "/sparse24_torch.safetensors", "s8", &any, PTXGEN_F16, false},
+        {GOLDEN_DIR "/gguf_products.gguf", "q8_0", &any, PTXGEN_F32, true},
+        {GOLDEN_DIR "/gguf_products.gguf", "q8_0.deq", &any, PTXGEN_F16, false},
     };
     ptxgen_status status = PTXGEN_OK;
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof rows / sizeof *rows; i++)
-        status =
-            make_linear(dispatcher, rows[i].path, rows[i].name, rows[i].choice, rows[i].type, err);
+        status = make_linear(dispatcher, rows[i].path, rows[i].name, rows[i].choice, rows[i].type,
+                             rows[i].pair, err);
     return status;
 }
 

@@ -56,7 +56,7 @@ static void what_no_finder_makes_is_refused(void **state)
     refuses(bed, &floats, &sparse, PTXGEN_ERROR_INVALID_ARGUMENT,
             "a layer: gate is of kind 5 and up of kind 3");
     refuses(bed, &floats, &floats, PTXGEN_ERROR_UNSUPPORTED,
-            "a layer: gate and up go together in 4 bits and in types of GGUF, not in kind 5");
+            "a layer: gate and up go together in 4 bits, 8 bits and types of GGUF, not in kind 5");
 }
 
 static void arrays_of_another_size_or_type_are_refused(void **state)
@@ -180,6 +180,34 @@ static void a_pair_of_two_shapes_is_refused(void **state)
             "a layer: gate and up take neither a bias nor an activation");
 }
 
+static void a_pair_in_eight_bits_has_one_kind_of_codes_and_one_scale_of_x(void **state)
+{
+    struct bed *bed = *state;
+    static const float half = 0.5f, one = 1;
+    const ptxgen_tensor s8 = tensor("s", PTXGEN_DTYPE_I8, 8, 16, 128);
+    const ptxgen_tensor fp8 = tensor("f", PTXGEN_DTYPE_F8_E4M3, 8, 16, 128);
+    const ptxgen_tensor wide = tensor("w", PTXGEN_DTYPE_I8, 8, 32, 256);
+    const ptxgen_tensor scale = tensor("c", PTXGEN_DTYPE_F32, 8, 0, 32);
+    ptxgen_tensor of_gate = tensor("g", PTXGEN_DTYPE_F32, 1, 0, 4), of_up = of_gate;
+    of_gate.data = &half;
+    of_up.data = &one;
+    ptxgen_layer gate = layer_of(PTXGEN_LAYER_W8, PTXGEN_LAYER_ROWS, &s8, &scale);
+    ptxgen_layer up = layer_of(PTXGEN_LAYER_W8, PTXGEN_LAYER_ROWS, &fp8, &scale);
+    refuses(bed, &gate, &up, PTXGEN_ERROR_UNSUPPORTED,
+            "a layer: codes or kinds of scales of gate are not those of up");
+    up.parts[PTXGEN_LAYER_WEIGHT] = &wide;
+    refuses(bed, &gate, &up, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "a layer: gate is 8 by 16 and up is 8 by 32");
+    up.parts[PTXGEN_LAYER_WEIGHT] = &s8;
+    gate.parts[PTXGEN_LAYER_INPUT_SCALE] = &of_gate;
+    up.parts[PTXGEN_LAYER_INPUT_SCALE] = &of_up;
+    refuses(bed, &gate, &up, PTXGEN_ERROR_UNSUPPORTED,
+            "a layer: gate quantises x by the scale 0.5 and up by 1, or by another zero point");
+    gate.parts[PTXGEN_LAYER_BIAS] = &scale;
+    refuses(bed, &gate, &up, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "a layer: gate and up take neither a bias nor an activation");
+}
+
 /* ---- views ---- */
 
 static void views_want_a_layer_of_their_kind(void **state)
@@ -220,6 +248,7 @@ int main(void)
         cmocka_unit_test(zero_points_and_biases_are_checked),
         cmocka_unit_test(packed_layers_have_their_own_type_and_sizes),
         cmocka_unit_test(a_pair_of_two_shapes_is_refused),
+        cmocka_unit_test(a_pair_in_eight_bits_has_one_kind_of_codes_and_one_scale_of_x),
         cmocka_unit_test(views_want_a_layer_of_their_kind),
     };
     return cmocka_run_group_tests(tests, bed_setup, bed_teardown);

@@ -209,6 +209,93 @@ static void layers_of_fp8_have_scales_of_rows_and_of_blocks(void **state)
     }
 }
 
+/* ---- gate and up in 8 bits ---- */
+
+/* A second matrix and its scales, which are small enough for SiLU to bend. */
+static struct {
+    int w[N][K];
+    int8_t s8[N][K];
+    uint8_t fp8[N][K];
+    float scale[N], blocks[2][3];
+} other;
+
+static void fill_pair(const uint8_t codes[4], float most)
+{
+    fill_whole(codes, most);
+    for (int n = 0; n < N; n++) {
+        whole.scale[n] *= 0x1p-9f;
+        other.scale[n] = (float)(1 + n % 5) * 0x1p-10f;
+        for (int k = 0; k < K; k++) {
+            other.w[n][k] = whole.w[(n + 7) % N][k];
+            other.s8[n][k] = whole.s8[(n + 7) % N][k];
+            other.fp8[n][k] = whole.fp8[(n + 7) % N][k];
+        }
+    }
+    for (int i = 0; i < 6; i++) {
+        whole.blocks[i / 3][i % 3] = (float)(1 + i) * 0x1p-9f;
+        other.blocks[i / 3][i % 3] = (float)(7 - i) * 0x1p-10f;
+    }
+}
+
+static double sum_of(int m, int n, int w[N][K], const float *scale, float blocks[2][3])
+{
+    double sum = 0;
+    for (int k = 0; k < K; k++)
+        sum += (double)whole.x[m][k] * w[n][k] * (blocks ? blocks[n / BLOCK][k / BLOCK] : scale[n]);
+    return sum;
+}
+
+static void assert_pair(struct bed *bed, const struct description *d, bool blocks)
+{
+    static double x[M * K], expected[M * N];
+    const ptxgen_linear_options options = {.type = PTXGEN_F32, .max_m = M};
+    ptxgen_files *files = write_and_open(bed, d);
+    ptxgen_layer gate = find_layer(files, "l", NULL), up = find_layer(files, "u", NULL);
+    ptxgen_linear *linear = make_linear(bed, &gate, &up, &options);
+    ptxgen_files_close(files);
+    for (int m = 0; m < M; m++) {
+        for (int k = 0; k < K; k++)
+            x[m * K + k] = whole.x[m][k];
+        for (int n = 0; n < N; n++) {
+            double v = sum_of(m, n, whole.w, whole.scale, blocks ? whole.blocks : NULL);
+            expected[m * N + n] = v / (1 + exp(-v)) *
+                                  sum_of(m, n, other.w, other.scale, blocks ? other.blocks : NULL);
+        }
+    }
+    double *y = run_linear(bed, linear, PTXGEN_F32, x, false, M);
+    assert_near(y, expected, NULL, M * N, 1e-5 * largest(expected, M * N));
+    ptxgen_linear_destroy(linear);
+    free(y);
+}
+
+static void gate_and_up_of_eight_bits_are_one_layer(void **state)
+{
+    static const float half = 0.5f;
+    static const int8_t zero = -100;
+    for (int i = 0; i < 2; i++) {
+        struct description d = {.count = 0};
+        fill_pair(NULL, i ? 100 : 127);
+        describe(&d, "l.weight", PTXGEN_DTYPE_I8, N, K, whole.s8);
+        describe(&d, "l.weight_scale", PTXGEN_DTYPE_F32, N, 1, whole.scale);
+        describe(&d, "u.weight", PTXGEN_DTYPE_I8, N, K, other.s8);
+        describe(&d, "u.weight_scale", PTXGEN_DTYPE_F32, N, 1, other.scale);
+        if (i) {
+            describe(&d, "l.input_scale", PTXGEN_DTYPE_F32, 1, 0, &half);
+            describe(&d, "u.input_scale", PTXGEN_DTYPE_F32, 1, 0, &half);
+            describe(&d, "l.input_zero_point", PTXGEN_DTYPE_I8, 1, 0, &zero);
+            describe(&d, "u.input_zero_point", PTXGEN_DTYPE_I8, 1, 0, &zero);
+        }
+        assert_pair(*state, &d, false);
+    }
+    struct description d = {.count = 0};
+    fill_pair(e4m3, 448);
+    describe(&d, "l.weight", PTXGEN_DTYPE_F8_E4M3, N, K, whole.fp8);
+    describe(&d, "l.weight_scale_inv", PTXGEN_DTYPE_F32, 2, 3, whole.blocks);
+    describe(&d, "u.weight", PTXGEN_DTYPE_F8_E4M3, N, K, other.fp8);
+    describe(&d, "u.weight_scale_inv", PTXGEN_DTYPE_F32, 2, 3, other.blocks);
+    assert_pair(*state, &d, true);
+}
+
 /* ---- sums of a matrix of floats ---- */
 
 static void assert_sums(const struct bed *bed, const ptxgen_linear *linear, ptxgen_element type,
@@ -399,6 +486,7 @@ int main(void)
         cmocka_unit_test(layers_of_s8_are_quantised_by_their_tokens),
         cmocka_unit_test(layers_of_s8_take_the_scale_and_zero_point_of_the_file),
         cmocka_unit_test(layers_of_fp8_have_scales_of_rows_and_of_blocks),
+        cmocka_unit_test(gate_and_up_of_eight_bits_are_one_layer),
         cmocka_unit_test(sparse_layers_are_found_compressed_or_by_choice_dense),
         cmocka_unit_test(sparse_layers_of_s8_take_codes),
         cmocka_unit_test(matrices_of_gguf_files_run_in_all_types),
