@@ -37,8 +37,7 @@
  *     GGUF      L.weight or L, a matrix in a type of blocks
  *     FLOATS    L.weight or L, a matrix of F32, F16 or BF16, of either format
  *
- * and L.bias, of floats, where it is there. The name of the weight itself, L.weight, stands for L
- * where L alone finds nothing.
+ * and L.bias, of floats, where it is there. The weight's own name, L.weight, stands for L.
  *
  * The functions are in libptxgen-files; files.h says of it, of lifetime and threads what holds
  * here too. A ptxgen_layer is a plain value that borrows tensors of the files.
