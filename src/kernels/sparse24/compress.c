@@ -73,6 +73,8 @@ ptxgen_status ptxgen_sparse24_compress(const ptxgen_sparse24_shape *shape, ptxge
                                        ptxgen_span metadata, ptxgen_error *err)
 {
     ptxgen_status status = check(shape, &dense, read_only(values), form, read_only(metadata), err);
+    if (status != PTXGEN_OK)
+        return status;
     const size_t groups = sparse24_groups(shape), rows = groups ? shape->n : 0;
     for (size_t row = 0; status == PTXGEN_OK && row < rows; row++)
         for (size_t group = 0; status == PTXGEN_OK && group < groups; group++) {
