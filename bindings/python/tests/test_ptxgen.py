@@ -35,6 +35,38 @@ def test_a_product_is_that_of_numpy(device):
     np.testing.assert_allclose(y.numpy(), x.astype("f8") @ w.T.astype("f8"), rtol=2e-3, atol=2e-3)
 
 
+class InterfaceArray:
+    """What cupy shows of an array on a device: version 3 of the CUDA array interface."""
+
+    def __init__(self, buffer, first_row=0, columns=None):
+        rows, width = buffer.shape
+        item = buffer.dtype.itemsize
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": (rows - first_row, columns or width),
+            "typestr": buffer.dtype.str,
+            "data": (buffer.address + first_row * width * item, False),
+            "strides": (width * item, item) if columns else None,
+        }
+        self.buffer = buffer
+
+
+class InterfaceStream:
+    """What cupy shows of a stream."""
+
+    ptr = 0
+
+
+def test_arrays_with_a_cuda_array_interface_are_taken_as_they_are(device):
+    x, w, kernel = dense_problem(device)
+    wide = np.zeros((5, 96), "f2")
+    wide[2:, :64] = x
+    y = device.zeros((3, 40))
+    kernel.launch(x=InterfaceArray(device.array(wide), first_row=2, columns=64), w=InterfaceArray(device.array(w)),
+                  y=InterfaceArray(y), stream=InterfaceStream())
+    np.testing.assert_allclose(y.numpy(), x.astype("f8") @ w.T.astype("f8"), rtol=2e-3, atol=2e-3)
+
+
 def test_strings_name_enumerators(device):
     x, w, _ = dense_problem(device)
     kernel = device.dispatch("dense", n=40, k=64, type="f16", activation="relu")
