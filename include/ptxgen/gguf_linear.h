@@ -65,11 +65,12 @@
  * or where the compute type does not hold h or a weight (f16: from 65520 on). A plan whose max_m is
  * less has no entries for these launches, and is assembled sooner.
  *
- * On sm_90a, with `compute` f16 or bf16, K a multiple of 256 (Q6_K: of 2048) and matrices that are
- * all Q4_K, all Q5_K, all Q6_K or all Q8_0, more than 32 tokens are instead multiplied by one
- * kernel that decodes the weights in registers: what is rounded, and the bound, are the same, and h
- * is all that the workspace has. The launch enqueues a kernel that makes h, and that one. A matrix
- * that does not begin at a multiple of 16 bytes is copied to the workspace first.
+ * On sm_90a, with `compute` f16 or bf16, matrices that are all of one type, neither MXFP4 nor
+ * floats, K a multiple of 256 and rows of a multiple of 16 bytes (IQ4_XS: K a multiple of 512, Q2_K
+ * 1024, Q3_K and Q6_K 2048), more than 32 tokens are instead multiplied by one kernel that decodes
+ * the weights in registers: what is rounded, and the bound, are the same, and h is all that the
+ * workspace has. The launch enqueues a kernel that makes h, and that one. A matrix that does not
+ * begin at a multiple of 16 bytes is copied to the workspace first.
  *
  *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
  *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,

@@ -12,8 +12,10 @@ static const char *const device_name = "cpu:sm_90";
 /* Types, and the multiple of 256 that K has to be, so that rows are multiples of 16 bytes. */
 static const struct {
     uint8_t type, units;
-} types[] = {
-    {PTXGEN_GGUF_Q4_K, 1}, {PTXGEN_GGUF_Q5_K, 1}, {PTXGEN_GGUF_Q8_0, 1}, {PTXGEN_GGUF_Q6_K, 8}};
+} types[] = {{PTXGEN_GGUF_Q4_K, 1},   {PTXGEN_GGUF_Q5_K, 1}, {PTXGEN_GGUF_Q8_0, 1},
+             {PTXGEN_GGUF_Q6_K, 8},   {PTXGEN_GGUF_Q4_0, 1}, {PTXGEN_GGUF_Q4_1, 1},
+             {PTXGEN_GGUF_Q5_0, 1},   {PTXGEN_GGUF_Q5_1, 1}, {PTXGEN_GGUF_IQ4_NL, 1},
+             {PTXGEN_GGUF_IQ4_XS, 2}, {PTXGEN_GGUF_Q2_K, 4}, {PTXGEN_GGUF_Q3_K, 8}};
 enum { TYPES = sizeof types / sizeof *types, UNIT = 256 };
 
 static ptxgen_gguf_linear_plan plan_of(const ptxgen_gguf_linear_spec *spec, const char *target_name)
@@ -109,11 +111,12 @@ static ptxgen_gguf_linear_spec spec_of(uint8_t type, uint32_t units, unsigned i)
 static void every_type_is_right_whatever_stands_around(void **state)
 {
     static const uint32_t ms[] = {33, 64, 65, 140, 300};
+    enum { CASES = 5 };
     (void)state;
     for (unsigned t = 0; t < TYPES; t++)
-        for (unsigned i = 0; i < 10; i++) {
+        for (unsigned i = 0; i < CASES; i++) {
             const ptxgen_gguf_linear_spec spec = spec_of(types[t].type, types[t].units, t + i);
-            if (!test_in_share((int)(t * 10 + i)))
+            if (!test_in_share((int)(t * CASES + i)))
                 continue;
             struct device device = open_device(device_name);
             struct problem p =

@@ -57,6 +57,7 @@ struct direct_type {
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
     uint32_t bias;       /* by which codes are too large: 0 or a power of two */
     bool is_single;      /* weights are d·(code − bias) with d in f16 */
+    bool keeps_nibbles;  /* codes of odd slices stay in bits 4 to 7 */
     /* Computes what of the lane's place the type needs; NULL: nothing. */
     void (*begin)(struct direct_lane *l);
     /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */

@@ -16,18 +16,11 @@
  */
 #include "direct_lane.h"
 
-enum {
-    AND_OR = 0xEA,      /* lop3: (a & b) | c */
-    MAGIC = 0x64006400, /* a pair of 1024 */
-    NIBBLES = 0x0F0F0F0F,
-    SIGNS = 0x80808080u,
-};
-/* What a code's number lacks, in the low byte and in bits 4 to 7. */
-static const float low_unit = 0x1p24f, high_unit = 0x1p20f;
+enum { MAGIC = 0x64006400 /* a pair of 1024 */ };
 
 /* ---- small things ---- */
 
-static bool is_single(const struct direct_lane *l)
+bool direct_is_single(const struct direct_lane *l)
 {
     return l->type->is_single && !l->bf16;
 }
@@ -35,27 +28,27 @@ static bool is_single(const struct direct_lane *l)
 /* Masked bits of both halves, in the form that the weights' arithmetic takes. */
 static ptx_u32 masked(struct direct_lane *l, ptx_u32 bits, uint32_t mask)
 {
-    if (!is_single(l))
+    if (!direct_is_single(l))
         return ptx_and_b32(l->k, bits, U32(mask * 0x00010001));
-    return ptx_lop3_b32(l->k, bits, U32(mask * 0x00010001), U32(MAGIC), AND_OR);
+    return ptx_lop3_b32(l->k, bits, U32(mask * 0x00010001), U32(MAGIC), DIRECT_AND_OR);
 }
 
 /* Four codes, a byte each. */
-static void byte_pairs(struct direct_lane *l, ptx_u32 bytes, ptx_u32 to[2])
+void direct_byte_pairs(struct direct_lane *l, ptx_u32 bytes, ptx_u32 to[2])
 {
     to[0] = masked(l, bytes, 0xFF);
     to[1] = masked(l, ptx_shr_u32(l->k, bytes, U32(8)), 0xFF);
 }
 
 /* Four codes that are the low or the high nibbles of a word. */
-static void nibble_pairs(struct direct_lane *l, ptx_u32 word, bool high, ptx_u32 to[2])
+void direct_nibble_pairs(struct direct_lane *l, ptx_u32 word, bool high, ptx_u32 to[2])
 {
     to[0] = masked(l, word, high ? 0xF0 : 0xF);
     to[1] = masked(l, ptx_shr_u32(l->k, word, U32(8)), high ? 0xF0 : 0xF);
 }
 
 /* The two f16 of a word as f32. */
-static void widen(struct direct_lane *l, ptx_u32 pair, ptx_f32 to[2])
+void direct_widen(struct direct_lane *l, ptx_u32 pair, ptx_f32 to[2])
 {
     ptx_f16 parts[2];
     ptx_unpack_f16x2(l->k, parts, ptx_u32_as_f16x2(pair));
@@ -69,16 +62,10 @@ static void widen_bytes(struct direct_lane *l, ptx_u32 bytes, ptx_f32 to[4])
     ptx_u32 parts_of[2] = {bytes, ptx_shr_u32(l->k, bytes, U32(8))};
     ptx_f32 parts[2];
     for (int i = 0; i < 2; i++) {
-        widen(l, ptx_and_b32(l->k, parts_of[i], U32(0x00FF00FF)), parts);
+        direct_widen(l, ptx_and_b32(l->k, parts_of[i], U32(0x00FF00FF)), parts);
         to[i] = parts[0];
         to[i + 2] = parts[1];
     }
-}
-
-/* Both halves of a pair the low, or the high, half of a word. */
-static ptx_u32 twice(struct direct_lane *l, ptx_u32 word, bool high)
-{
-    return ptx_prmt_b32(l->k, word, word, U32(high ? 0x3232 : 0x1010));
 }
 
 /* One of two constants, by a predicate. */
@@ -99,7 +86,7 @@ static void load_four(struct direct_lane *l, int row, ptx_u32 at, uint32_t offse
 }
 
 /* A scale times `unit`, of codes whose bias is the type's. */
-static void set_scale(struct direct_lane *l, int row, int i, ptx_f32 scale, float unit)
+void direct_set_scale(struct direct_lane *l, int row, int i, ptx_f32 scale, float unit)
 {
     l->scale[row][i] = scale;
     l->offset[row][i] = ptx_mul_f32(l->k, scale, F32(-(float)l->type->bias / unit));
@@ -125,15 +112,15 @@ static void load_six_bits(struct direct_lane *l, int row)
     ptx_u32 first = ptx_prmt_b32(k, head[1], head[2], l->own[0]);
     ptx_u32 lower = ptx_and_b32(k, first, U32(0x3F3F3F3F));
     ptx_u32 last = ptx_prmt_b32(k, head[3], ptx_shr_u32(k, head[3], U32(4)), l->own[0]);
-    ptx_u32 nibbles = ptx_and_b32(k, last, U32(NIBBLES));
+    ptx_u32 nibbles = ptx_and_b32(k, last, U32(DIRECT_NIBBLES));
     ptx_u32 upper =
-        ptx_lop3_b32(k, ptx_shr_u32(k, first, U32(2)), U32(0x30303030), nibbles, AND_OR);
+        ptx_lop3_b32(k, ptx_shr_u32(k, first, U32(2)), U32(0x30303030), nibbles, DIRECT_AND_OR);
     widen_bytes(l, ptx_selp_u32(k, upper, lower, l->is_upper), four);
-    widen(l, head[0], ends);
-    ptx_f32 minus = ptx_mul_f32(k, ends[1], F32(-low_unit));
+    direct_widen(l, head[0], ends);
+    ptx_f32 minus = ptx_mul_f32(k, ends[1], F32(-direct_low_unit));
     for (int i = 0; i < 2; i++) {
-        const float unit = i && nibbles_stay ? high_unit : low_unit;
-        ptx_f32 d = ptx_mul_f32(k, ends[0], F32(low_unit * unit));
+        const float unit = i && nibbles_stay ? direct_high_unit : direct_low_unit;
+        ptx_f32 d = ptx_mul_f32(k, ends[0], F32(direct_low_unit * unit));
         l->scale[row][i] = ptx_mul_f32(k, d, four[i]);
         l->offset[row][i] = ptx_mul_f32(k, minus, four[2 + i]);
     }
@@ -155,7 +142,7 @@ static void load_q4_k(struct direct_lane *l, int row, uint32_t slice, uint32_t c
 
 static void q4_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
 {
-    nibble_pairs(l, l->words[row][slice / 2 % 4], slice % 2, to);
+    direct_nibble_pairs(l, l->words[row][slice / 2 % 4], slice % 2, to);
 }
 
 static void load_q5_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
@@ -172,9 +159,9 @@ static void load_q5_k(struct direct_lane *l, int row, uint32_t slice, uint32_t c
 }
 
 /* A word's low or high nibbles, in bytes. */
-static ptx_u32 nibbles_of(struct direct_lane *l, ptx_u32 word, bool high)
+ptx_u32 direct_nibbles_of(struct direct_lane *l, ptx_u32 word, bool high)
 {
-    return ptx_and_b32(l->k, high ? ptx_shr_u32(l->k, word, U32(4)) : word, U32(NIBBLES));
+    return ptx_and_b32(l->k, high ? ptx_shr_u32(l->k, word, U32(4)) : word, U32(DIRECT_NIBBLES));
 }
 
 static void q5_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
@@ -182,8 +169,8 @@ static void q5_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 t
     ptx_kernel *k = l->k;
     uint32_t i = slice / 2 % 4, high = slice % 2;
     ptx_u32 bits = high ? ptx_shr_u32(k, l->high[row][i], U32(1)) : l->high[row][i];
-    ptx_u32 nibbles = nibbles_of(l, l->words[row][i], high);
-    byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x10101010), nibbles, AND_OR), to);
+    ptx_u32 nibbles = direct_nibbles_of(l, l->words[row][i], high);
+    direct_byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x10101010), nibbles, DIRECT_AND_OR), to);
 }
 
 /* ---- units that begin at even bytes ---- */
@@ -231,12 +218,12 @@ static void load_q6_k_scales(struct direct_lane *l, int row)
     for (uint32_t i = 0; i < 2; i++)
         words[i] = shifted_word(l, row, at, SCALES + 4 * i, l->shift);
     ptx_u32 four = ptx_prmt_b32(k, words[0], words[1], l->own[0]);
-    widen_bytes(l, ptx_xor_b32(k, four, U32(SIGNS)), numbers);
-    widen(l, shifted_word(l, row, l->row, D, l->shift), d);
-    ptx_f32 factor = ptx_mul_f32(k, d[0], F32(low_unit * low_unit));
-    ptx_f32 less = ptx_mul_f32(k, d[0], F32(-128 * low_unit));
+    widen_bytes(l, ptx_xor_b32(k, four, U32(DIRECT_SIGNS)), numbers);
+    direct_widen(l, shifted_word(l, row, l->row, D, l->shift), d);
+    ptx_f32 factor = ptx_mul_f32(k, d[0], F32(direct_low_unit * direct_low_unit));
+    ptx_f32 less = ptx_mul_f32(k, d[0], F32(-128 * direct_low_unit));
     for (int i = 0; i < 4; i++)
-        set_scale(l, row, i, ptx_fma_f32(k, numbers[i], factor, less), low_unit);
+        direct_set_scale(l, row, i, ptx_fma_f32(k, numbers[i], factor, less), direct_low_unit);
 }
 
 static void load_q6_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
@@ -265,8 +252,8 @@ static void q6_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 t
     uint32_t i = slice / 2, high = slice % 2;
     ptx_u32 fields = l->high[row][i % 4];
     ptx_u32 bits = high ? fields : ptx_shl_b32(k, fields, U32(4));
-    ptx_u32 nibbles = nibbles_of(l, l->words[row][i], high);
-    byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x30303030), nibbles, AND_OR), to);
+    ptx_u32 nibbles = direct_nibbles_of(l, l->words[row][i], high);
+    direct_byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x30303030), nibbles, DIRECT_AND_OR), to);
 }
 
 static uint32_t q6_k_scale(uint32_t slice)
@@ -274,60 +261,165 @@ static uint32_t q6_k_scale(uint32_t slice)
     return 2 * (slice % 2) + slice / 8;
 }
 
-/* ---- blocks of 32: quad lane q has the blocks 2q and 2q + 1, which follow each other ---- */
+/* ---- Q2_K: quad lane q has the pairs of bits of bytes 16q to 16q + 15, word i being i ^ q ---- */
 
-static ptx_u32 word_at(struct direct_lane *l, int row, uint32_t i)
+/* Byte q % 2 of both halves of a word, and of another one. */
+static void begin_bytes_of_both(struct direct_lane *l)
 {
-    if (!l->has_word[row][i])
-        l->words[row][i] = ptx_ld_shared_u32(l->k, l->codes, (int)(4 * i + (row ? l->second : 0)));
-    l->has_word[row][i] = true;
-    return l->words[row][i];
+    ptx_kernel *k = l->k;
+    l->own[0] = choose(l, 0x7531, 0x6420, is_odd(l));
+    l->own[1] = ptx_shl_b32(k, ptx_shr_u32(k, l->quad, U32(1)), U32(2)); /* 4·(q / 2) */
+    l->own[2] = ptx_shl_b32(k, l->quad, U32(2));
 }
 
-/* The four bytes from an even offset on. */
-static ptx_u32 bytes_at(struct direct_lane *l, int row, uint32_t offset)
+static uint32_t by_pair(uint32_t slice)
 {
-    ptx_u32 first = word_at(l, row, offset / 4);
-    if (offset % 4 == 0)
-        return first;
-    return ptx_prmt_b32(l->k, first, word_at(l, row, offset / 4 + 1), U32(0x5432));
+    return slice % 4;
 }
 
-/* The f16 at an even offset is the scale of a block. */
-static void set_half(struct direct_lane *l, int row, uint32_t block, uint32_t offset)
+static void load_q2_k_scales(struct direct_lane *l, int row)
 {
-    ptx_u32 word = word_at(l, row, offset / 4);
-    if (is_single(l)) {
-        l->halves[row][block] = twice(l, word, offset % 4);
-        return;
+    enum { ENDS = 80 };
+    ptx_kernel *k = l->k;
+    const int second = row ? (int)l->second : 0;
+    ptx_u32 at = ptx_mad_lo_u32(k, l->own[1], U32(2), l->row), words[2];
+    ptx_f32 ends[2], scales[4], minima[4];
+    for (int i = 0; i < 2; i++)
+        words[i] = ptx_ld_shared_u32(k, at, 4 * i + second);
+    ptx_u32 both = ptx_prmt_b32(k, words[0], words[1], l->own[0]);
+    widen_bytes(l, direct_nibbles_of(l, both, false), scales);
+    widen_bytes(l, direct_nibbles_of(l, both, true), minima);
+    direct_widen(l, ptx_ld_shared_u32(k, l->row, ENDS + second), ends);
+    ptx_f32 minus = ptx_mul_f32(k, ends[1], F32(-direct_low_unit));
+    for (int i = 0; i < 4; i++) {
+        const float unit = direct_low_unit / (float)(1 << 2 * i);
+        ptx_f32 d = ptx_mul_f32(k, ends[0], F32(direct_low_unit * unit));
+        l->scale[row][i] = ptx_mul_f32(k, d, scales[i]);
+        l->offset[row][i] = ptx_mul_f32(k, minus, minima[i]);
     }
-    ptx_f32 parts[2];
-    widen(l, word, parts);
-    set_scale(l, row, (int)block, ptx_mul_f32(l->k, parts[offset % 4 != 0], F32(low_unit)),
-              low_unit);
 }
 
-static uint32_t by_block(uint32_t slice)
+static void load_q2_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
 {
-    return slice / 8;
+    enum { CODES = 16 };
+    (void)count;
+    if (slice == 0 && row == 0)
+        find_words(l, l->codes, l->low_at);
+    if (slice == 0)
+        load_q2_k_scales(l, row);
+    if (slice % 4 == 0)
+        l->words[row][slice / 4] =
+            ptx_ld_shared_u32(l->k, l->low_at[slice / 4], CODES + (row ? (int)l->second : 0));
 }
 
-static void load_q8_0(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+static void q2_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
 {
-    enum { BLOCK = 34 };
-    uint32_t first = slice / 8, last = (slice + count - 1) / 8;
-    for (uint32_t b = first; b <= last; b++)
-        if (slice <= 8 * b)
-            set_half(l, row, b, BLOCK * b);
-    for (uint32_t i = slice; i < slice + count; i++)
-        bytes_at(l, row, BLOCK * (i / 8) + 2 + i % 8 * 4);
+    ptx_u32 word = l->words[row][slice / 4];
+    to[0] = masked(l, word, 3u << 2 * (slice % 4));
+    to[1] = masked(l, ptx_shr_u32(l->k, word, U32(8)), 3u << 2 * (slice % 4));
 }
 
-static void q8_0_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+/* ---- Q3_K: as Q2_K, with a third bit for each code, and scales of six bits ---- */
+
+static void load_q3_k_scales(struct direct_lane *l, int row)
 {
-    enum { BLOCK = 34 };
-    ptx_u32 bytes = bytes_at(l, row, BLOCK * (slice / 8) + 2 + slice % 8 * 4);
-    byte_pairs(l, ptx_xor_b32(l->k, bytes, U32(SIGNS)), to);
+    enum { SCALES = 96, D = 108 };
+    ptx_kernel *k = l->k;
+    ptx_u32 words[3];
+    ptx_f32 numbers[4], d[2];
+    for (uint32_t i = 0; i < 3; i++)
+        words[i] = shifted_word(l, row, l->row, SCALES + 4 * i, l->shift);
+    ptx_u32 low = ptx_shr_u32(k, ptx_prmt_b32(k, words[0], words[1], l->own[0]), l->own[1]);
+    ptx_u32 upper = ptx_prmt_b32(k, words[2], ptx_shr_u32(k, words[2], U32(2)), l->own[0]);
+    upper = ptx_shl_b32(k, ptx_shr_u32(k, upper, l->own[1]), U32(4));
+    ptx_u32 nibbles = ptx_and_b32(k, low, U32(DIRECT_NIBBLES));
+    widen_bytes(l, ptx_lop3_b32(k, upper, U32(0x30303030), nibbles, DIRECT_AND_OR), numbers);
+    direct_widen(l, shifted_word(l, row, l->row, D, l->shift), d);
+    ptx_f32 factor = ptx_mul_f32(k, d[0], F32(direct_low_unit * direct_low_unit));
+    ptx_f32 less = ptx_mul_f32(k, d[0], F32(-32 * direct_low_unit));
+    for (int i = 0; i < 4; i++)
+        direct_set_scale(l, row, i, ptx_fma_f32(k, numbers[i], factor, less), direct_low_unit);
+}
+
+static void load_q3_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    enum { CODES = 32 };
+    ptx_kernel *k = l->k;
+    (void)count;
+    if (slice == 0 && row == 0) {
+        ptx_u32 odd = ptx_and_b32(k, l->quad, U32(1));
+        find_words(l, l->codes, l->low_at);
+        find_words(l, ptx_mad_lo_u32(k, odd, U32(16), l->row), l->high_at);
+    }
+    if (slice == 0)
+        load_q3_k_scales(l, row);
+    if (slice % 4)
+        return;
+    ptx_u32 both = ptx_add_u32(k, l->shift, l->own[1]);
+    l->words[row][slice / 4] = shifted_word(l, row, l->low_at[slice / 4], CODES, l->shift);
+    l->high[row][slice / 4] = shifted_word(l, row, l->high_at[slice / 4], 0, both);
+}
+
+static void q3_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    ptx_kernel *k = l->k;
+    const uint32_t t = slice % 4;
+    ptx_u32 word = l->words[row][slice / 4], bits = l->high[row][slice / 4];
+    ptx_u32 low = ptx_and_b32(k, t ? ptx_shr_u32(k, word, U32(2 * t)) : word, U32(0x03030303));
+    ptx_u32 third = t == 3   ? ptx_shr_u32(k, bits, U32(1))
+                    : t == 2 ? bits
+                             : ptx_shl_b32(k, bits, U32(2 - t));
+    direct_byte_pairs(l, ptx_lop3_b32(k, third, U32(0x04040404), low, DIRECT_AND_OR), to);
+}
+
+/* ---- IQ4_XS: quad lane q has two groups of 32, whose 16 bytes are the words i ^ q ---- */
+
+static void begin_iq4_xs(struct direct_lane *l)
+{
+    ptx_kernel *k = l->k;
+    l->own[0] = ptx_shl_b32(k, l->quad, U32(3));             /* to byte q */
+    l->own[1] = ptx_mad_lo_u32(k, l->quad, U32(4), U32(16)); /* to bit 4q of the half */
+    l->own[2] = ptx_shl_b32(k, l->quad, U32(2));
+}
+
+static void load_iq4_xs_scales(struct direct_lane *l, int row)
+{
+    ptx_kernel *k = l->k;
+    const int second = row ? (int)l->second : 0;
+    ptx_u32 head = ptx_ld_shared_u32(k, l->row, second);
+    ptx_u32 low = ptx_shr_u32(k, ptx_ld_shared_u32(k, l->row, 4 + second), l->own[0]);
+    ptx_u32 high = ptx_shr_u32(k, head, l->own[1]);
+    ptx_f32 numbers[4], d[2];
+    ptx_u32 first = ptx_and_b32(k, low, U32(0xF));
+    ptx_u32 bytes = ptx_lop3_b32(k, ptx_shl_b32(k, low, U32(4)), U32(0xF00), first, DIRECT_AND_OR);
+    bytes = ptx_lop3_b32(k, ptx_shl_b32(k, high, U32(4)), U32(0x30), bytes, DIRECT_AND_OR);
+    bytes = ptx_lop3_b32(k, ptx_shl_b32(k, high, U32(10)), U32(0x3000), bytes, DIRECT_AND_OR);
+    widen_bytes(l, bytes, numbers);
+    direct_widen(l, head, d);
+    ptx_f32 factor = ptx_mul_f32(k, d[0], F32(direct_low_unit * direct_low_unit));
+    ptx_f32 less = ptx_mul_f32(k, d[0], F32(-32 * direct_low_unit));
+    for (int i = 0; i < 2; i++)
+        direct_set_scale(l, row, i, ptx_fma_f32(k, numbers[i], factor, less), direct_low_unit);
+}
+
+static void load_iq4_xs(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    enum { CODES = 8 };
+    (void)count;
+    if (slice == 0 && row == 0)
+        find_words(l, l->codes, l->low_at);
+    if (slice == 0)
+        load_iq4_xs_scales(l, row);
+    if (slice % 2 == 0)
+        direct_look_up(l,
+                       ptx_ld_shared_u32(l->k, l->low_at[slice / 2 % 4],
+                                         (int)(CODES + slice / 8 * 16 + (row ? l->second : 0))),
+                       l->found[row]);
+}
+
+static void iq4_xs_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    direct_byte_pairs(l, l->found[row][slice % 2], to);
 }
 
 /* ---- the table ---- */
@@ -358,15 +450,32 @@ static const struct direct_type types[] = {
      .load = load_q6_k,
      .codes = q6_k_codes,
      .scale_of = q6_k_scale},
-    {.type = PTXGEN_GGUF_Q8_0,
-     .pitch = 272,
-     .columns = {16, 32, 64, 128, 2, 4},
-     .quad_bytes = 68,
+    {.type = PTXGEN_GGUF_Q2_K,
+     .pitch = 112,
+     .columns = {64, 128, 2 | 64, 16, 32, 4 | 128},
+     .quad_bytes = 16,
+     .begin = begin_bytes_of_both,
+     .load = load_q2_k,
+     .codes = q2_k_codes,
+     .scale_of = by_pair},
+    {.type = PTXGEN_GGUF_Q3_K,
+     .pitch = 144,
+     .columns = {64, 128, 2 | 64, 16, 32, 4 | 128},
+     .quad_bytes = 16,
+     .bias = 4,
+     .begin = begin_bytes_of_both,
+     .load = load_q3_k,
+     .codes = q3_k_codes,
+     .scale_of = by_pair},
+    {.type = PTXGEN_GGUF_IQ4_XS,
+     .pitch = 144,
+     .columns = {32, 64, 16, 128, 2 | 32, 4 | 64},
+     .quad_bytes = 32,
      .bias = 128,
-     .is_single = true,
-     .load = load_q8_0,
-     .codes = q8_0_codes,
-     .scale_of = by_block},
+     .begin = begin_iq4_xs,
+     .load = load_iq4_xs,
+     .codes = iq4_xs_codes,
+     .scale_of = direct_by_block},
 };
 
 const struct direct_type *gguf_linear_direct_type(uint32_t type)
@@ -374,7 +483,7 @@ const struct direct_type *gguf_linear_direct_type(uint32_t type)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].type == type)
             return &types[i];
-    return NULL;
+    return direct_short_type(type);
 }
 
 /* ---- a lane ---- */
@@ -408,25 +517,31 @@ void direct_lane_load(struct direct_lane *l, uint32_t slice, uint32_t count)
         l->type->load(l, row, slice, count);
 }
 
-/* A pair of codes over 1024 as a pair of weights. */
-static void multiply_halves(struct direct_lane *l, ptx_u32 pair, ptx_u32 scale, ptx_u32 to)
+/* A pair of codes over 1024, or of nibbles that are 16 times as much, as a pair of weights. */
+static void multiply_halves(struct direct_lane *l, ptx_u32 pair, bool high, ptx_u32 scale,
+                            ptx_u32 to)
 {
     ptx_kernel *k = l->k;
-    ptx_u32 minus = ptx_mov_u32(k, U32((0xE400 + l->type->bias) * 0x00010001)); /* −(1024 + bias) */
-    ptx_f16x2 code = ptx_add_f16x2(k, ptx_u32_as_f16x2(pair), ptx_u32_as_f16x2(minus));
+    /* −(1024 + bias), or −(64 + bias), as f16. */
+    const uint32_t half = high ? 0xD400 + 16 * l->type->bias : 0xE400 + l->type->bias;
+    ptx_f16x2 minus = ptx_u32_as_f16x2(ptx_mov_u32(k, U32(half * 0x00010001)));
+    ptx_f16x2 sixteenth = ptx_u32_as_f16x2(ptx_mov_u32(k, U32(0x2C002C00)));
+    ptx_f16x2 code = high ? ptx_fma_f16x2(k, ptx_u32_as_f16x2(pair), sixteenth, minus)
+                          : ptx_add_f16x2(k, ptx_u32_as_f16x2(pair), minus);
     ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(to), code, ptx_u32_as_f16x2(scale));
 }
 
 /* A pair of codes as a pair of weights. */
-static void weigh(struct direct_lane *l, int row, uint32_t scale, ptx_u32 pair, ptx_u32 to)
+static void weigh(struct direct_lane *l, int row, uint32_t slice, ptx_u32 pair, ptx_u32 to)
 {
+    const uint32_t scale = l->type->scale_of(slice);
     ptx_kernel *k = l->k;
     ptx_f32 parts[2];
-    if (is_single(l)) {
-        multiply_halves(l, pair, l->halves[row][scale], to);
+    if (direct_is_single(l)) {
+        multiply_halves(l, pair, l->type->keeps_nibbles && slice % 2, l->halves[row][scale], to);
         return;
     }
-    widen(l, pair, parts);
+    direct_widen(l, pair, parts);
     for (int i = 0; i < 2; i++)
         parts[i] = ptx_fma_f32(k, parts[i], l->scale[row][scale], l->offset[row][scale]);
     ptx_mov_u32_to(k, to, gemm_narrow_pair(k, l->bf16, parts[0], parts[1]));
@@ -438,6 +553,6 @@ void direct_lane_decode(struct direct_lane *l, uint32_t slice, const ptx_u32 a[4
         ptx_u32 pairs[2];
         l->type->codes(l, row, slice, pairs);
         for (int i = 0; i < 2; i++)
-            weigh(l, row, l->type->scale_of(slice), pairs[i], a[2 * i + row]);
+            weigh(l, row, slice, pairs[i], a[2 * i + row]);
     }
 }

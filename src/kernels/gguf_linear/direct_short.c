@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Types whose blocks have 32 weights, as direct_types.c has those of 256: quad lane q has the
+ * blocks 2q and 2q + 1 of a unit, which follow each other. Slices 8b to 8b + 7 are of block b of
+ * the two; of nibbles the even slices are low ones and the odd ones high ones of the same four
+ * bytes.
+ */
+#include "direct_lane.h"
+
+#include "../gguf/block.h"
+
+enum { BLOCKS = 2 };
+
+static ptx_u32 word_at(struct direct_lane *l, int row, uint32_t i)
+{
+    if (!l->has_word[row][i])
+        l->words[row][i] = ptx_ld_shared_u32(l->k, l->codes, (int)(4 * i + (row ? l->second : 0)));
+    l->has_word[row][i] = true;
+    return l->words[row][i];
+}
+
+/* The four bytes from an even offset on. */
+static ptx_u32 bytes_at(struct direct_lane *l, int row, uint32_t offset)
+{
+    ptx_u32 first = word_at(l, row, offset / 4);
+    if (offset % 4 == 0)
+        return first;
+    return ptx_prmt_b32(l->k, first, word_at(l, row, offset / 4 + 1), U32(0x5432));
+}
+
+uint32_t direct_by_block(uint32_t slice)
+{
+    return slice / 8;
+}
+
+/* Where nibbles stay in their places, low and high ones of a block have scales of their own. */
+static uint32_t by_block_and_nibble(uint32_t slice)
+{
+    return slice / 8 + BLOCKS * (slice % 2);
+}
+
+/* ---- scales ---- */
+
+/* The f16 at an even offset, as f32. */
+static ptx_f32 half_at(struct direct_lane *l, int row, uint32_t offset)
+{
+    ptx_f32 parts[2];
+    direct_widen(l, word_at(l, row, offset / 4), parts);
+    return parts[offset % 4 != 0];
+}
+
+/* The scale of block b at `offset`, of a type without a minimum. */
+static void set_half(struct direct_lane *l, int row, uint32_t b, uint32_t offset)
+{
+    ptx_kernel *k = l->k;
+    if (direct_is_single(l)) {
+        ptx_u32 word = word_at(l, row, offset / 4);
+        l->halves[row][b] = ptx_prmt_b32(k, word, word, U32(offset % 4 ? 0x3232 : 0x1010));
+        l->halves[row][b + BLOCKS] = l->halves[row][b];
+        return;
+    }
+    ptx_f32 d = half_at(l, row, offset);
+    direct_set_scale(l, row, (int)b, ptx_mul_f32(k, d, F32(direct_low_unit)), direct_low_unit);
+    if (l->type->keeps_nibbles)
+        direct_set_scale(l, row, (int)b + BLOCKS, ptx_mul_f32(k, d, F32(direct_high_unit)),
+                         direct_high_unit);
+}
+
+/* The scale of block b at `offset`, and the minimum behind it. */
+static void set_both(struct direct_lane *l, int row, uint32_t b, uint32_t offset)
+{
+    ptx_f32 d = half_at(l, row, offset), min = half_at(l, row, offset + 2);
+    for (uint32_t n = 0; n < 2; n++) {
+        const float unit = n && l->type->keeps_nibbles ? direct_high_unit : direct_low_unit;
+        l->scale[row][b + BLOCKS * n] = ptx_mul_f32(l->k, d, F32(unit));
+        l->offset[row][b + BLOCKS * n] = min;
+    }
+}
+
+/* ---- blocks ---- */
+
+/* The first byte of the four whose codes are a slice, in the lane's two blocks. */
+static uint32_t nibbles_from(const struct direct_lane *l, uint32_t slice, uint32_t codes)
+{
+    return slice / 8 * (l->type->quad_bytes / BLOCKS) + codes + slice % 8 / 2 * 4;
+}
+
+static void load_nibbles(struct direct_lane *l, int row, uint32_t slice, uint32_t count,
+                         uint32_t codes,
+                         void (*set)(struct direct_lane *l, int row, uint32_t b, uint32_t offset))
+{
+    for (uint32_t i = slice; i < slice + count; i++) {
+        if (i % 8 == 0)
+            set(l, row, i / 8, i / 8 * (l->type->quad_bytes / BLOCKS));
+        if (i % 2 == 0)
+            l->found[row][0] = bytes_at(l, row, nibbles_from(l, i, codes));
+    }
+}
+
+static void load_q4_0(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    load_nibbles(l, row, slice, count, 2, set_half);
+}
+
+static void load_q4_1(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    load_nibbles(l, row, slice, count, 4, set_both);
+}
+
+static void nibble_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    direct_nibble_pairs(l, l->found[row][0], slice % 2, to);
+}
+
+/* Four bits of `bits` from `first` on become bit 4 of a byte each, over a word's nibbles. */
+static void five_bit_codes(struct direct_lane *l, int row, uint32_t slice, uint32_t bits_at,
+                           ptx_u32 to[2])
+{
+    ptx_kernel *k = l->k;
+    const uint32_t first = slice % 2 * 16 + slice % 8 / 2 * 4;
+    ptx_u32 bits = bytes_at(l, row, slice / 8 * (l->type->quad_bytes / BLOCKS) + bits_at);
+    ptx_u32 four = ptx_bfe_u32(k, bits, U32(first), U32(4));
+    ptx_u32 spread = ptx_mul_lo_u32(k, four, U32(0x02040810));
+    ptx_u32 nibbles = direct_nibbles_of(l, l->found[row][0], slice % 2);
+    direct_byte_pairs(l, ptx_lop3_b32(k, spread, U32(0x10101010), nibbles, DIRECT_AND_OR), to);
+}
+
+static void load_q5_0(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    load_nibbles(l, row, slice, count, 6, set_half);
+}
+
+static void q5_0_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    five_bit_codes(l, row, slice, 2, to);
+}
+
+static void load_q5_1(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    load_nibbles(l, row, slice, count, 8, set_both);
+}
+
+static void q5_1_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    five_bit_codes(l, row, slice, 4, to);
+}
+
+static void load_q8_0(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    enum { BLOCK = 34 };
+    for (uint32_t i = slice; i < slice + count; i++) {
+        if (i % 8 == 0)
+            set_half(l, row, i / 8, BLOCK * (i / 8));
+        bytes_at(l, row, BLOCK * (i / 8) + 2 + i % 8 * 4);
+    }
+}
+
+static void q8_0_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    enum { BLOCK = 34 };
+    ptx_u32 bytes = bytes_at(l, row, BLOCK * (slice / 8) + 2 + slice % 8 * 4);
+    direct_byte_pairs(l, ptx_xor_b32(l->k, bytes, U32(DIRECT_SIGNS)), to);
+}
+
+/* ---- a table of numbers ---- */
+
+/*
+ * The eight nibbles of a word select among the bytes of a table: their lower three bits among eight
+ * bytes, and bit 3 between the table's halves.
+ */
+void direct_look_up(struct direct_lane *l, ptx_u32 word, ptx_u32 to[2])
+{
+    ptx_kernel *k = l->k;
+    uint32_t packed[4] = {0};
+    for (int i = 0; i < 16; i++)
+        packed[i / 4] |= (uint32_t)(gguf_iq4[i] + 128) << i % 4 * 8;
+    ptx_u32 three = ptx_and_b32(k, word, U32(0x77777777)), found[2];
+    ptx_u32 upper = ptx_shr_u32(k, ptx_and_b32(k, word, U32(0x88888888)), U32(1));
+    ptx_u32 pick = ptx_or_b32(k, upper, U32(0x32103210));
+    for (int i = 0; i < 2; i++) {
+        ptx_u32 from = i ? ptx_shr_u32(k, three, U32(16)) : three;
+        ptx_u32 choice = i ? ptx_shr_u32(k, pick, U32(16)) : pick;
+        ptx_u32 low = ptx_prmt_b32(k, U32(packed[0]), U32(packed[1]), from);
+        ptx_u32 high = ptx_prmt_b32(k, U32(packed[2]), U32(packed[3]), from);
+        found[i] = ptx_prmt_b32(k, low, high, choice);
+    }
+    to[0] = ptx_prmt_b32(k, found[0], found[1], U32(0x6420));
+    to[1] = ptx_prmt_b32(k, found[0], found[1], U32(0x7531));
+}
+
+static void load_iq4_nl(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    for (uint32_t i = slice; i < slice + count; i++) {
+        if (i % 8 == 0)
+            set_half(l, row, i / 8, i / 8 * (l->type->quad_bytes / BLOCKS));
+        if (i % 2 == 0)
+            direct_look_up(l, bytes_at(l, row, nibbles_from(l, i, 2)), l->found[row]);
+    }
+}
+
+static void iq4_nl_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    direct_byte_pairs(l, l->found[row][slice % 2], to);
+}
+
+/* ---- the table of types ---- */
+
+static const struct direct_type types[] = {
+    {.type = PTXGEN_GGUF_Q4_0,
+     .pitch = 144,
+     .columns = {32, 64, 16, 128, 2, 4},
+     .quad_bytes = 36,
+     .bias = 8,
+     .is_single = true,
+     .keeps_nibbles = true,
+     .load = load_q4_0,
+     .codes = nibble_codes,
+     .scale_of = by_block_and_nibble},
+    {.type = PTXGEN_GGUF_Q4_1,
+     .pitch = 176,
+     .columns = {32, 64, 16, 128, 2, 4},
+     .quad_bytes = 40,
+     .keeps_nibbles = true,
+     .load = load_q4_1,
+     .codes = nibble_codes,
+     .scale_of = by_block_and_nibble},
+    {.type = PTXGEN_GGUF_Q5_0,
+     .pitch = 176,
+     .columns = {32, 64, 16, 128, 2, 4},
+     .quad_bytes = 44,
+     .bias = 16,
+     .is_single = true,
+     .load = load_q5_0,
+     .codes = q5_0_codes,
+     .scale_of = direct_by_block},
+    {.type = PTXGEN_GGUF_Q5_1,
+     .pitch = 208,
+     .columns = {32, 64, 16, 128, 2, 4},
+     .quad_bytes = 48,
+     .load = load_q5_1,
+     .codes = q5_1_codes,
+     .scale_of = direct_by_block},
+    {.type = PTXGEN_GGUF_Q8_0,
+     .pitch = 272,
+     .columns = {16, 32, 64, 128, 2, 4},
+     .quad_bytes = 68,
+     .bias = 128,
+     .is_single = true,
+     .load = load_q8_0,
+     .codes = q8_0_codes,
+     .scale_of = direct_by_block},
+    {.type = PTXGEN_GGUF_IQ4_NL,
+     .pitch = 144,
+     .columns = {32, 64, 16, 128, 2, 4},
+     .quad_bytes = 36,
+     .bias = 128,
+     .is_single = true,
+     .load = load_iq4_nl,
+     .codes = iq4_nl_codes,
+     .scale_of = direct_by_block},
+};
+
+const struct direct_type *direct_short_type(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type)
+            return &types[i];
+    return NULL;
+}
