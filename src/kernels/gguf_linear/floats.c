@@ -386,9 +386,12 @@ static void emit_product(const ptxgen_gguf_linear_plan *plan, uint32_t tile_m, p
 
 const char *gguf_linear_float_entry(uint32_t tile_m)
 {
-    static const char *const names[] = {"gguf_linear_float_m1", "gguf_linear_float_m2",
-                                        "gguf_linear_float_m4", "gguf_linear_float_m8"};
-    return names[__builtin_ctz(tile_m)];
+    switch (tile_m) { /* a caller's variant may have any number */
+    case 1: return "gguf_linear_float_m1";
+    case 2: return "gguf_linear_float_m2";
+    case 4: return "gguf_linear_float_m4";
+    default: return "gguf_linear_float_m8";
+    }
 }
 
 void gguf_linear_emit_floats(const ptxgen_gguf_linear_plan *plan,
