@@ -69,8 +69,7 @@
  * floats, K a multiple of 256 and rows of a multiple of 16 bytes (IQ4_XS: K a multiple of 512, Q2_K
  * 1024, Q3_K and Q6_K 2048), more than 32 tokens are instead multiplied by one kernel that decodes
  * the weights in registers: what is rounded, and the bound, are the same, and h is all that the
- * workspace has. The launch enqueues a kernel that makes h, and that one. A matrix that does not
- * begin at a multiple of 16 bytes is copied to the workspace first.
+ * workspace has. The launch enqueues a kernel that makes h, and that one.
  *
  *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
  *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,

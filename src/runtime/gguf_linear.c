@@ -100,8 +100,8 @@ static unsigned inflated_entry(const ptxgen_gguf_linear_plan *p, const ptxgen_ti
            (unsigned)(v ? v - p->inflated.variants : p->inflated.variant_count);
 }
 
-/* Entries behind those of variants: of h, for rows of w, then of the tiles. */
-enum direct_kind { DIRECT_PREPARE, DIRECT_ALIGN, DIRECT_PRODUCT };
+/* Entries behind those of variants: of h, then of the tiles. */
+enum direct_kind { DIRECT_PREPARE, DIRECT_PRODUCT };
 static unsigned direct_entry(const ptxgen_gguf_linear_plan *p, enum direct_kind kind)
 {
     return first_entry_behind(p) + kind;
@@ -418,24 +418,19 @@ static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
 
 /* ---- more than 32 tokens, decoded to registers (direct.h) ---- */
 
-/* Adds maps of the packed rows, which are copied to `*end` of the workspace where need be. */
+/* Adds maps of the packed rows. */
 static void map_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
-                     const ptxgen_tile *v, struct launch_list *to, uint64_t *end)
+                     const ptxgen_tile *v, struct launch_list *to)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
     const uint64_t columns = row_bytes(s, s->w_type[0]) / DIRECT_ELEMENT;
     for (uint32_t i = 0; i < matrix_count(s); i++) {
-        struct launch_rows w = {w_names[i], a->w[i], columns, s->n[i], columns, DIRECT_ELEMENT};
-        if (!launch_rows_are_aligned(&w, true)) {
-            launch_list_align(to, direct_entry(p, DIRECT_ALIGN), &w, a->workspace + *end);
-            *end += w.rows * columns * DIRECT_ELEMENT;
-        }
         to->maps[to->map_count++] =
             (struct launch_map){.holds = LAUNCH_MAP,
-                                .name = w.name,
-                                .address = w.address,
+                                .name = w_names[i],
+                                .address = a->w[i],
                                 .columns = columns,
-                                .rows = w.rows,
+                                .rows = s->n[i],
                                 .pitch = columns * DIRECT_ELEMENT,
                                 .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT16,
                                 .box_columns = gguf_linear_direct(p)->pitch / DIRECT_ELEMENT,
@@ -457,7 +452,7 @@ static ptxgen_status list_direct(const ptxgen_gguf_linear_plan *p, const ptxgen_
     end += h.rows * h.columns * h.element;
     launch_list_map(to, &h, launch_map_type((uint8_t)gguf_linear_compute_type(s)),
                     dense_box_rows(v), v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST);
-    map_rows(p, a, v, to, &end);
+    map_rows(p, a, v, to);
     to->workspace_bytes = end;
     make_rows(p, a, direct_entry(p, DIRECT_PREPARE), h.address, to);
     to->entries[to->count - 1].values[PREPARE_COUNTERS] = a->workspace;
@@ -539,7 +534,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 11, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 12, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

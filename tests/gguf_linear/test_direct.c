@@ -145,7 +145,7 @@ static void matrices_that_share_x_are_right(void **state)
     }
 }
 
-/* Weights that begin at no multiple of 16 bytes are copied; y is stored element by element. */
+/* Weights begin at any multiple of 16 bytes; y is stored element by element. */
 static void views_that_are_strided_or_misaligned_are_right(void **state)
 {
     (void)state;

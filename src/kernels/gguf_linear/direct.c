@@ -378,10 +378,7 @@ static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile 
 
 void gguf_linear_emit_direct(const ptxgen_gguf_linear_plan *plan, ptx_module *module)
 {
-    const uint64_t bytes = row_bytes(&plan->spec, plan->spec.w_type[0]);
     gguf_linear_emit_ordered_rows(plan, module);
-    gemm_emit_align(module, "gguf_linear_align", (uint32_t)(bytes / DIRECT_ELEMENT),
-                    DIRECT_ELEMENT);
     for (uint32_t i = 0; i < plan->direct_count; i++)
         emit_product(plan, &plan->direct[i], module);
 }

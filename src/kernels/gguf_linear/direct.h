@@ -18,8 +18,7 @@
  * Features of y lie as inflate.h has them: a matrix begins at a multiple of 256 rows, which tile_n
  * divides, and a tile of a gate is 8 rows of gate, 8 of up, and so on. Matrices of one launch have
  * one type, K is a multiple of 256, and rows have a multiple of 16 bytes, as tensor maps want them.
- * Other specs are multiplied as inflate.h says. A matrix that does not begin at a multiple of 16
- * bytes is first copied to the workspace.
+ * Other specs are multiplied as inflate.h says.
  *
  * A tensor copy begins at a multiple of 16 bytes of a row, where the unit may not: a row's unit
  * then begins up to 14 bytes into its row of a slot, which is the same for all rows.
