@@ -103,11 +103,32 @@ static void ptxas_takes_it_for_every_target_without_spills(void **state)
     }
 }
 
+/* Behind that wait the loads would queue behind the copies of the whole ring. */
+static void first_scales_of_groups_are_loaded_before_the_wait_for_a_stage(void **state)
+{
+    (void)state;
+    static const char *const entries[] = {".entry w8a8_m64(", ".entry w8a8_m128_n128("};
+    const ptxgen_w8a8_spec spec = {
+        .k = 2048, .n = 7168, .codes = PTXGEN_W8A8_E4M3, .group = PTXGEN_W8A8_GROUP};
+    unsigned pressure;
+    char *text = text_of(&spec, "sm_90a", &pressure);
+    for (int i = 0; i < 2; i++) {
+        const char *entry = strstr(text, entries[i]);
+        assert_non_null(entry);
+        const char *codes = strstr(entry, "griddepcontrol.wait");
+        const char *load = strstr(entry, "ld.global.f32"),
+                   *wait = strstr(entry, "mbarrier.try_wait");
+        assert_true(codes && load && wait && codes < load && load < wait);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_specs_emit_the_same_text_twice_within_the_registers),
         cmocka_unit_test(ptxas_takes_it_for_every_target_without_spills),
+        cmocka_unit_test(first_scales_of_groups_are_loaded_before_the_wait_for_a_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

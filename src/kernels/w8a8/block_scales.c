@@ -4,8 +4,9 @@
  *
  *     acc[m,n] += sums[m,n] · (sx[m,b] · sw[n / 128, b])
  *
- * for each group b, whose sums begin from 0. Scales of a stage are loaded when the stage before has
- * been added, and used when its products have completed. What a lane has of a tile:
+ * for each group b, whose sums begin from 0. Scales of a part's first stage are loaded when the
+ * part begins, those of the next stages when the stage before has been added; they are used when
+ * the stage's products have completed. What a lane has of a tile:
  *
  *     tokens are wgmma's M   tokens g and g + 8 of the warp's 16; octets of features are the groups
  *                            of eight columns, of which the lane has two columns

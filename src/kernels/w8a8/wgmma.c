@@ -327,6 +327,18 @@ static void drain(struct gemm *g)
         gemm_ring_release(g->k, &g->ring, g->held[i], g->releases);
 }
 
+static void wait_for_stage(struct product *q)
+{
+    gemm_ring_wait(q->g.k, &q->g.read);
+    if (q->g.ring.has_side)
+        gemm_ring_side_wait(q->g.k, &q->g.ring, &q->g.read);
+}
+
+/*
+ * Loads of scales of groups are issued before the wait for the first stage, whose products need
+ * them; behind that wait they would queue behind the copies of the whole ring. The first stages of
+ * later tiles have been waited for, and the wait returns at once.
+ */
 static void clear(struct gemm *g, const struct gemm_part *part)
 {
     struct product *q = w8a8_of(g);
@@ -337,6 +349,8 @@ static void clear(struct gemm *g, const struct gemm_part *part)
         w8a8_locate_direct(q, part->walk.tile);
     else
         gemm_epilogue_locate(&q->output, part->walk.tile);
+    if (w8a8_has_groups(q->spec))
+        wait_for_stage(q);
 }
 
 static void epilogue(struct gemm *g, struct gemm_part *part)
@@ -424,9 +438,8 @@ static void begin_consumer(struct gemm *g)
         w8a8_begin_direct(q);
     else
         w8a8_begin_output(q);
-    gemm_ring_wait(k, &g->read);
-    if (g->ring.has_side)
-        gemm_ring_side_wait(k, &g->ring, &g->read);
+    if (!w8a8_has_groups(q->spec))
+        wait_for_stage(q);
 }
 
 /* ---- all threads ---- */
