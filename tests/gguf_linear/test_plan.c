@@ -100,6 +100,31 @@ static void check_shares(const ptxgen_gguf_linear_plan *plan)
     }
 }
 
+/* The most of a warp's words, a row's four by the quad lanes of a group, that share a bank. */
+static uint32_t bank_conflicts(uint32_t pitch)
+{
+    enum { BANKS = 32, GROUPS = 8, QUADS = 4 };
+    uint32_t words[BANKS] = {0}, most = 0;
+    for (uint32_t i = 0; i < GROUPS * QUADS; i++) {
+        uint32_t *of_bank = &words[(i / QUADS * pitch / 4 + i % QUADS) % BANKS];
+        most = ++*of_bank > most ? *of_bank : most;
+    }
+    return most;
+}
+
+static void few_rows_of_a_slot_share_a_bank(void **state)
+{
+    (void)state;
+    int type;
+    for (size_t t = 0; (type = gguf_linear_type_at(t)) >= 0; t++) {
+        const ptxgen_gguf_linear_spec spec = {.k = 4096, .n = {64}, .w_type = {(uint8_t)type}};
+        if (is_float(&spec, 0))
+            continue;
+        assert_true(bank_conflicts(pair_pitch((uint32_t)type)) <= 2);
+        assert_int_equal(bank_conflicts(slot_pitch(&spec, (uint32_t)type, 3)), 1);
+    }
+}
+
 static void a_warp_has_no_more_units_than_the_bound_counts(void **state)
 {
     (void)state;
@@ -111,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_the_threads_and_shared_memory_of_their_plan),
         cmocka_unit_test(a_warp_has_no_more_units_than_the_bound_counts),
+        cmocka_unit_test(few_rows_of_a_slot_share_a_bank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

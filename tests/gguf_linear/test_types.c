@@ -157,20 +157,25 @@ static void one_token_is_one_launch_where_k_is_small(void **state)
 {
     const ptxgen_target target = target_of("sm_90a");
     (void)state;
-    for (uint32_t i = 0; i < 2; i++) {
-        const ptxgen_gguf_linear_spec spec = {.k = i ? 14336 : 4096,
-                                              .n = {64},
+    const struct {
+        uint32_t k, n, norm, residual, makes_h;
+    } cases[] = {{4096, 64, PTXGEN_GGUF_LINEAR_RMSNORM, PTXGEN_GGUF_LINEAR_AFTER, 1},
+                 {14336, 64, PTXGEN_GGUF_LINEAR_RMSNORM, PTXGEN_GGUF_LINEAR_AFTER, 0},
+                 {14336, 2112, PTXGEN_GGUF_LINEAR_NO_NORM, PTXGEN_GGUF_LINEAR_BEFORE, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = cases[i].k,
+                                              .n = {cases[i].n},
                                               .epsilon = 1e-6f,
                                               .max_m = 1,
                                               .w_type = {PTXGEN_GGUF_Q6_K},
                                               .x_type = PTXGEN_BF16,
                                               .y_type = PTXGEN_BF16,
-                                              .norm = PTXGEN_GGUF_LINEAR_RMSNORM,
-                                              .residual = PTXGEN_GGUF_LINEAR_AFTER,
+                                              .norm = (uint8_t)cases[i].norm,
+                                              .residual = (uint8_t)cases[i].residual,
                                               .residual_out = 1};
         ptxgen_gguf_linear_plan plan;
         assert_int_equal(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
-        assert_int_equal(plan.variants[0].makes_h, i == 0);
+        assert_int_equal(plan.variants[0].makes_h, cases[i].makes_h);
         run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 1);
     }
 }

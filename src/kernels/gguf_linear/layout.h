@@ -146,13 +146,14 @@ static inline uint32_t pair_size(uint32_t type)
 }
 /*
  * Bytes from row to row of a slot, which are what a copy takes. Copies must begin at multiples of
- * 16 bytes: they do at or below a pair, as far below for all rows.
+ * 16 bytes: they do at or below a pair, as far below for all rows. Where 8 rows would fall on two
+ * sets of banks or one, a copy takes 16 bytes more, which spread them over all.
  */
 static inline uint32_t pair_pitch(uint32_t type)
 {
     uint32_t align = pair_size(type) & -pair_size(type), most_shift = align < 16 ? 16 - align : 0;
     uint32_t chunks = (pair_size(type) + most_shift + 15) / 16;
-    return chunks * 16;
+    return (chunks % 4 == 0 ? chunks + 1 : chunks) * 16;
 }
 static inline uint32_t tensor_slot_bytes(const ptxgen_gguf_linear_spec *s)
 {
@@ -212,8 +213,19 @@ static inline uint32_t all_tiles(const ptxgen_gguf_linear_spec *s)
     return tiles;
 }
 
-/* Units of a warp whose inputs stay in registers while h is made, at most. */
-enum { HELD_UNITS = 2 };
+/*
+ * Units of a warp whose inputs stay in registers while h is made, at most: by a kernel of its own,
+ * whose CTAs have 32 warps, and by the product, whose lanes have 128 registers.
+ */
+enum { HELD_UNITS = 2, MOST_HELD_UNITS = 8, MOST_HELD_WORDS = 64 };
+static inline uint32_t product_held_units(const ptxgen_gguf_linear_spec *s)
+{
+    const uint32_t of_x = s->x_type == PTXGEN_F32 ? 8 : 4, of_gamma = 8; /* words of a lane's 8 */
+    const uint32_t words = of_x * (s->residual ? 2 : 1) + of_gamma * (s->norm ? 1 : 0) +
+                           of_gamma * (s->residual == PTXGEN_GGUF_LINEAR_AFTER ? 1 : 0);
+    const uint32_t most = MOST_HELD_WORDS / words;
+    return most < MOST_HELD_UNITS ? most : MOST_HELD_UNITS;
+}
 
 /* ---- h as fixed point ---- */
 

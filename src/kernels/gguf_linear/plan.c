@@ -191,7 +191,7 @@ static bool complete(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_varian
 {
     uint32_t tiles = all_tiles(&p->spec), multiprocessors = p->target.multiprocessors;
     v->makes_h = v->tile_m == 1 && v->parts == 1 && !float_count(&p->spec) &&
-                 units(&p->spec) <= HELD_UNITS * v->wk * v->wn;
+                 units(&p->spec) <= product_held_units(&p->spec) * v->wk * v->wn;
     uint64_t bytes = shared_bytes(p, v);
     uint32_t shares = v->tensor ? pairs(&p->spec) : units(&p->spec);
     if (v->wk * v->parts > shares || bytes + SHARED_BESIDE > p->target.shared_per_cta)

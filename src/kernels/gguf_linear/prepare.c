@@ -6,10 +6,10 @@
  *     x, residual ─▶ [Σx² ─▶ 1/rms] ─▶ g ─▶ [Σg² ─▶ 1/rms] ─▶ h ─▶ records, or rows for dense
  *
  * A warp takes a unit of 256 values at a time, and a lane 8 consecutive ones. With a norm one CTA
- * has a token. Where no warp has more than two units, their inputs stay in registers; otherwise
- * they are read once for each sum and once more at the end, and later reads find them in the cache.
- * Without norms a kernel of its own spreads a token's units over CTAs. A product that makes h
- * itself has all of a token in every CTA, and the first CTA stores g.
+ * has a token. Where a warp has few units, their inputs stay in registers; otherwise they are read
+ * once for each sum and once more at the end, and later reads find them in the cache. Without norms
+ * a kernel of its own spreads a token's units over CTAs. A product that makes h itself has all of a
+ * token in every CTA, and stores each unit of g by another CTA.
  */
 #include "direct.h"
 #include "prepare.h"
@@ -131,13 +131,18 @@ static ptx_f32 round_to_type(struct preparer *p, ptx_f32 value, ptx_u16 *stored)
     return value;
 }
 
-static void store_g(struct preparer *p, ptx_u32 column, const ptx_f32 g[LANE_VALUES],
+static void store_g(struct preparer *p, const struct unit_inputs *in, const ptx_f32 g[LANE_VALUES],
                     const ptx_u16 stored[LANE_VALUES])
 {
     ptx_kernel *k = p->k;
     const bool narrow = p->spec->x_type != PTXGEN_F32;
-    ptx_if(k, ptx_setp_bool_lt_u32(k, column, U32(p->spec->k), p->stores_g)) {
-        ptx_u64 to = ptx_mad_wide_u32(k, column, U32(narrow ? 2 : 4), p->residual_out);
+    ptx_pred is_own = p->stores_g;
+    if (p->is_shared) {
+        ptx_u32 storer = gemm_remainder(k, in->unit, p->v->part_ctas);
+        is_own = ptx_setp_bool_eq_u32(k, storer, p->cta, p->stores_g);
+    }
+    ptx_if(k, ptx_setp_bool_lt_u32(k, in->column, U32(p->spec->k), is_own)) {
+        ptx_u64 to = ptx_mad_wide_u32(k, in->column, U32(narrow ? 2 : 4), p->residual_out);
         for (int i = 0; i < LANE_VALUES; i++) {
             if (narrow)
                 ptx_st_global_u16(k, to, 2 * i, stored[i]);
@@ -167,7 +172,7 @@ static void make_g(struct preparer *p, const struct unit_inputs *in, bool store,
     for (int i = 0; i < LANE_VALUES; i++)
         g[i] = round_to_type(p, ptx_add_f32(k, g[i], residual[i]), &stored[i]);
     if (store && p->spec->residual_out)
-        store_g(p, in->column, g, stored);
+        store_g(p, in, g, stored);
 }
 
 /* ---- sums of squares ---- */
@@ -336,11 +341,11 @@ static uint32_t warp_share(const struct preparer *p)
 /* Whether a warp's inputs stay in registers from the first pass to the last. */
 static bool holds_units(const struct preparer *p)
 {
-    return warp_share(p) <= HELD_UNITS;
+    return warp_share(p) <= (p->is_shared ? product_held_units(p->spec) : HELD_UNITS);
 }
 
 /* Loads the warp's units at once. */
-static void load_held(struct preparer *p, struct unit_inputs held[HELD_UNITS])
+static void load_held(struct preparer *p, struct unit_inputs held[MOST_HELD_UNITS])
 {
     ptx_kernel *k = p->k;
     ptx_u32 unit = p->first_unit;
@@ -351,12 +356,48 @@ static void load_held(struct preparer *p, struct unit_inputs held[HELD_UNITS])
     }
 }
 
+static void move_words(ptx_kernel *k, const ptx_u32 to[LANE_VALUES],
+                       const ptx_u32 from[LANE_VALUES], uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ptx_mov_u32_to(k, to[i], from[i]);
+}
+
+/* Makes the records of many held units in a loop, to whose turn the inputs move up. */
+static void loop_over_held(struct preparer *p, const struct unit_inputs held[MOST_HELD_UNITS])
+{
+    ptx_kernel *k = p->k;
+    const ptxgen_gguf_linear_spec *s = p->spec;
+    const uint32_t of_x = s->x_type == PTXGEN_F32 ? LANE_VALUES : LANE_VALUES / 2;
+    struct unit_inputs in = held[0];
+    ptx_u32 own = ptx_mul_lo_u32(k, p->lane, U32(LANE_VALUES));
+    in.unit = ptx_mov_u32(k, p->first_unit);
+    ptx_for(k, in.unit, U32(units(s)), U32(p->warps * p->ctas)) {
+        ptx_nounroll(k);
+        in.column = ptx_mad_lo_u32(k, in.unit, U32(UNIT), own);
+        take_unit(p, &in, PASS_RECORDS, NULL);
+        for (uint32_t i = 0; i + 1 < warp_share(p); i++) {
+            move_words(k, held[i].x, held[i + 1].x, of_x);
+            if (s->residual)
+                move_words(k, held[i].residual, held[i + 1].residual, of_x);
+            if (s->residual == PTXGEN_GGUF_LINEAR_AFTER)
+                move_words(k, held[i].post_gamma, held[i + 1].post_gamma, LANE_VALUES);
+            if (s->norm)
+                move_words(k, held[i].gamma, held[i + 1].gamma, LANE_VALUES);
+        }
+    }
+}
+
 /* The same work for each of the held units that exist; past the last one all values are 0. */
-static void pass_over_held(struct preparer *p, const struct unit_inputs held[HELD_UNITS],
+static void pass_over_held(struct preparer *p, const struct unit_inputs held[MOST_HELD_UNITS],
                            enum pass pass, ptx_f32 sums[2])
 {
     ptx_kernel *k = p->k;
     const uint32_t count = warp_share(p), whole = units(p->spec) / (p->warps * p->ctas);
+    if (pass == PASS_RECORDS && count > HELD_UNITS) {
+        loop_over_held(p, held);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (pass != PASS_RECORDS || i < whole) {
             take_unit(p, &held[i], pass, sums);
@@ -367,8 +408,8 @@ static void pass_over_held(struct preparer *p, const struct unit_inputs held[HEL
     }
 }
 
-static void pass_over(struct preparer *p, const struct unit_inputs held[HELD_UNITS], enum pass pass,
-                      ptx_f32 sums[2])
+static void pass_over(struct preparer *p, const struct unit_inputs held[MOST_HELD_UNITS],
+                      enum pass pass, ptx_f32 sums[2])
 {
     ptx_kernel *k = p->k;
     for (int s = 0; pass != PASS_RECORDS && s < square_sums(p); s++)
@@ -449,7 +490,7 @@ static void make_h(struct preparer *p, void (*behind_loads)(void *), void *what)
     static const char *const words[2][2] = {{"squares of x", "small squares of x"},
                                             {"squares of g", "small squares of g"}};
     ptx_f32 sums[2];
-    struct unit_inputs held[HELD_UNITS];
+    struct unit_inputs held[MOST_HELD_UNITS];
     if (holds_units(p))
         load_held(p, held);
     if (behind_loads)
@@ -484,12 +525,11 @@ void gguf_linear_make_records(struct gguf_linear_kernel *q, void (*behind_loads)
                          .lane = q->at.lane,
                          .warp = q->at.warp,
                          .first_unit = q->at.warp,
+                         .cta = q->at.cta,
                          .in = q->in,
                          .is_shared = true,
                          .shared_records = q->records};
     find_token(&p, U32(0));
-    if (q->spec->residual_out)
-        p.stores_g = ptx_setp_eq_u32(k, q->at.cta, U32(0));
     make_h(&p, behind_loads, what);
     ptx_bar_sync(k, 0);
 }

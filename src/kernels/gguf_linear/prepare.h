@@ -16,7 +16,8 @@ struct preparer {
     ptx_u32 tid, lane, warp;
     ptx_u32 column, token; /* its place among tile_m, and the token that stands there */
     ptx_u32 first_unit;    /* the warp's */
-    ptx_pred stores_g;     /* where g is stored: this CTA stores that of the place's token */
+    ptx_pred stores_g;     /* where g is stored: the place has a token of its own */
+    ptx_u32 cta;           /* of a product that makes h, whose CTAs each store units of g */
     struct h_inputs in;
     ptx_u64 x, residual, residual_out; /* the token's rows */
     ptx_u64 records, counters;         /* in the workspace */
