@@ -69,7 +69,7 @@ static ptxgen_status encode(const ptxgen_loaded *loaded, const struct launch_map
         map, m->type, 2, (void *)(uintptr_t)m->address, shape, &m->pitch, box, steps,
         PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE,
         m->swizzled ? PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B : PTXGEN_CU_TENSOR_MAP_SWIZZLE_NONE,
-        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_128B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != PTXGEN_CUDA_SUCCESS)
         return ptxgen_driver_fail(loaded->driver, result, err,
                                   "%s: the tensor map of %s, %llu rows %llu bytes apart",
