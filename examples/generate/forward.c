@@ -64,7 +64,7 @@ struct forward {
     uint64_t q, k, v, rotated, attended; /* [tokens, heads · D] and so on */
     uint64_t product, feed_forward;      /* of o or down, [tokens, hidden]; gate · up */
     uint64_t keys, values, cache_bytes;  /* of all layers; of a layer */
-    uint64_t logits, partials, tickets, workspace, workspace_bytes;
+    uint64_t logits, greedy_cells, partials, tickets, workspace, workspace_bytes;
     ptxgen_cu_graph_exec graph;
     int32_t *places;    /* of a prompt, on the host: ids, positions, slots */
     int32_t *positions; /* of the last tokens of all sequences, where the host chooses the next */
@@ -305,6 +305,7 @@ static ptxgen_status allocate(struct forward *f, ptxgen_error *err)
         {&f->keys, m->layers * f->cache_bytes},
         {&f->values, m->layers * f->cache_bytes},
         {&f->logits, (uint64_t)f->options.batch * m->vocabulary * sizeof(float)},
+        {&f->greedy_cells, greedy_cells_bytes(f->options.batch)},
     };
     ptxgen_status status = allocate_tokens(f, &f->prompt, f->options.context, err);
     if (!status)
@@ -532,7 +533,8 @@ static ptxgen_status launch_greedy(struct forward *f, ptxgen_error *err)
     const struct greedy_args args = {.m = f->options.batch,
                                      .logits = f->logits,
                                      .ids = f->step.ids,
-                                     .positions = f->step.positions};
+                                     .positions = f->step.positions,
+                                     .cells = f->greedy_cells};
     return greedy_launch(f->greedy, &args, f->device->stream, err);
 }
 

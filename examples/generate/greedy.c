@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A CTA for each sequence. What is compared is a number of 64 bits: above, the logit's bits,
- * changed so that they order as the values do; below, the complement of the id, so that of equal
- * logits the first wins.
+ * Each CTA finds the best of 2,048 logits of a sequence. What is compared is a number of 64 bits:
+ * above, the logit's bits, changed so that they order as the values do; below, the complement of
+ * the id, so that of equal logits the first wins. No logit gives 0, the number of "none yet".
+ *
+ *     threads   2 · 16 bytes each      → the best of a warp (redux), of the CTA (shared memory)
+ *     CTAs      maximum in the cell    → the CTA that comes last takes it out and leaves zeros
  */
 #include "greedy.h"
 
@@ -11,7 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 1024, UNROLL = 4 };
+enum { THREADS = 256, WARPS = THREADS / 32, SHARE = 2048 }; /* logits of a CTA */
+/* A sequence's cell of greedy_cells_bytes: the maximum so far, and the CTAs that have come. */
+enum { CELL = 16, CELL_COUNT = 8 };
 
 struct greedy_plan {
     struct greedy_spec spec;
@@ -28,52 +33,70 @@ static void consider(ptx_kernel *k, ptx_u64 best, ptx_u32 bits, ptx_u32 id)
     ptx_max_u64_to(k, best, best, ptx_pack_u64(k, halves));
 }
 
-/* The thread's best of the logits at `row`; ids past the end are read as the last ones. */
-static ptx_u64 find_best(ptx_kernel *k, uint32_t n, ptx_u64 row, ptx_u32 tid)
+/* Ids past the end are read as the last ones. */
+static ptx_u64 find_best(ptx_kernel *k, uint32_t n, ptx_u64 row, ptx_u32 part, ptx_u32 tid)
 {
-    const uint32_t width = n % 4 ? 1 : 4;
+    enum { MOST_WIDTH = 4, MOST_LOADS = SHARE / THREADS };
+    const uint32_t width = n % MOST_WIDTH ? 1 : MOST_WIDTH, loads = MOST_LOADS / width;
     ptx_u64 best = ptx_mov_u64(k, ptx_imm_u64(0));
-    ptx_u32 base = ptx_mov_u32(k, U32(0)), mine = ptx_mul_lo_u32(k, tid, U32(width));
-    ptx_for(k, base, U32(n), U32(UNROLL * THREADS * width)) {
-        ptx_nounroll(k);
-        ptx_u32 first[UNROLL], bits[UNROLL][4];
-        for (uint32_t u = 0; u < UNROLL; u++) {
-            ptx_u32 id = ptx_add_u32(k, base, U32(u * THREADS * width));
-            first[u] = ptx_min_u32(k, ptx_add_u32(k, id, mine), U32(n - width));
-            ptx_u64 at = ptx_mad_wide_u32(k, first[u], U32(4), row);
-            if (width == 4)
-                ptx_ld_global_v4_u32(k, bits[u], at, 0);
-            else
-                bits[u][0] = ptx_ld_global_u32(k, at, 0);
-        }
-        for (uint32_t u = 0; u < UNROLL; u++)
-            for (uint32_t i = 0; i < width; i++)
-                consider(k, best, bits[u][i], ptx_add_u32(k, first[u], U32(i)));
+    ptx_u32 share = ptx_mul_lo_u32(k, part, U32(SHARE));
+    ptx_u32 mine = ptx_mad_lo_u32(k, tid, U32(width), share);
+    ptx_u32 first[MOST_LOADS], bits[MOST_LOADS][MOST_WIDTH];
+    for (uint32_t i = 0; i < loads; i++) {
+        first[i] = ptx_add_u32(k, mine, U32(i * THREADS * width));
+        first[i] = ptx_min_u32(k, first[i], U32(n - width));
+        ptx_u64 at = ptx_mad_wide_u32(k, first[i], U32(4), row);
+        if (width == MOST_WIDTH)
+            ptx_ld_global_v4_u32(k, bits[i], at, 0);
+        else
+            bits[i][0] = ptx_ld_global_u32(k, at, 0);
     }
+    for (uint32_t i = 0; i < loads; i++)
+        for (uint32_t j = 0; j < width; j++)
+            consider(k, best, bits[i][j], ptx_add_u32(k, first[i], U32(j)));
     return best;
 }
 
+/* The largest of a warp's numbers, in every lane: the largest upper half, then its lower half. */
 static void share_among_lanes(ptx_kernel *k, ptx_u64 best)
 {
-    for (uint32_t mask = 1; mask < 32; mask *= 2) {
-        ptx_u32 halves[2];
-        ptx_unpack_u64(k, halves, best);
-        for (int i = 0; i < 2; i++)
-            halves[i] = ptx_shfl_sync_bfly_u32(k, halves[i], U32(mask), U32(31), ALL_LANES);
-        ptx_max_u64_to(k, best, best, ptx_pack_u64(k, halves));
-    }
+    ptx_u32 halves[2];
+    ptx_unpack_u64(k, halves, best);
+    ptx_u32 upper = ptx_redux_sync_max_u32(k, halves[1], ALL_LANES);
+    ptx_pred has_it = ptx_setp_eq_u32(k, halves[1], upper);
+    ptx_u32 lower = ptx_selp_u32(k, halves[0], U32(0), has_it);
+    halves[0] = ptx_redux_sync_max_u32(k, lower, ALL_LANES);
+    halves[1] = upper;
+    ptx_mov_u64_to(k, best, ptx_pack_u64(k, halves));
 }
 
 /* The best of all warps, in every lane of every warp. */
 static void share_among_warps(ptx_kernel *k, ptx_u64 best, ptx_u32 tid)
 {
-    ptx_u32 slots = ptx_shared_address(k, ptx_shared_declare(k, "best of the warps", 32 * 8, 8));
+    ptx_u32 slots = ptx_shared_address(k, ptx_shared_declare(k, "best of the warps", WARPS * 8, 8));
     ptx_u32 lane = ptx_and_b32(k, tid, U32(31)), warp = ptx_shr_u32(k, tid, U32(5));
     ptx_if(k, ptx_setp_eq_u32(k, lane, U32(0)))
         ptx_st_shared_u64(k, ptx_mad_lo_u32(k, warp, U32(8), slots), 0, best);
     ptx_bar_sync(k, 0);
-    ptx_mov_u64_to(k, best, ptx_ld_shared_u64(k, ptx_mad_lo_u32(k, lane, U32(8), slots), 0));
+    ptx_u32 other = ptx_and_b32(k, tid, U32(WARPS - 1));
+    ptx_mov_u64_to(k, best, ptx_ld_shared_u64(k, ptx_mad_lo_u32(k, other, U32(8), slots), 0));
     share_among_lanes(k, best);
+}
+
+/* One thread of a CTA: the last CTA of the sequence chooses, and leaves the cell as it was. */
+static void merge(ptx_kernel *k, ptx_u64 best, ptx_u64 cell, ptx_u64 id, ptx_u64 position)
+{
+    ptx_u32 before = ptx_ld_global_u32(k, position, 0);
+    ptx_red_global_max_u64_m(k, PTX_GPU, cell, 0, best);
+    ptx_u32 last = ptx_sub_u32(k, ptx_sreg_nctaid_x(k), U32(1));
+    ptx_u32 come = ptx_atom_global_inc_u32_m(k, PTX_ACQ_REL | PTX_GPU, cell, CELL_COUNT, last);
+    ptx_if(k, ptx_setp_eq_u32(k, come, last)) {
+        ptx_u32 halves[2];
+        ptx_u64 all = ptx_atom_global_exch_b64_m(k, PTX_RELAXED | PTX_GPU, cell, 0, ptx_imm_u64(0));
+        ptx_unpack_u64(k, halves, all);
+        ptx_st_global_u32(k, id, 0, ptx_not_b32(k, halves[0]));
+        ptx_st_global_u32(k, position, 0, ptx_add_u32(k, before, U32(1)));
+    }
 }
 
 static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
@@ -83,23 +106,19 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     ptx_kernel *k = ptx_kernel_begin(module, "greedy");
     ptx_kernel_reqntid(k, THREADS, 1, 1);
     ptx_u64 logits = ptx_param_u64(k, "logits"), ids = ptx_param_u64(k, "ids");
-    ptx_u64 positions = ptx_param_u64(k, "positions");
+    ptx_u64 positions = ptx_param_u64(k, "positions"), cells = ptx_param_u64(k, "cells");
     emit_let_next_begin(k);
     emit_wait_for_previous(k);
-    ptx_u32 tid = ptx_sreg_tid_x(k), sequence = ptx_sreg_ctaid_x(k);
+    ptx_u32 tid = ptx_sreg_tid_x(k), part = ptx_sreg_ctaid_x(k), sequence = ptx_sreg_ctaid_y(k);
     ptx_u64 row =
         ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, sequence), ptx_imm_u64(4 * (uint64_t)n), logits);
-    ptx_u64 best = find_best(k, n, row, tid);
+    ptx_u64 best = find_best(k, n, row, part, tid);
     share_among_lanes(k, best);
     share_among_warps(k, best, tid);
     ptx_if(k, ptx_setp_eq_u32(k, tid, U32(0))) {
-        ptx_u32 halves[2];
-        ptx_unpack_u64(k, halves, best);
-        ptx_u32 id = ptx_not_b32(k, halves[0]);
-        ptx_st_global_u32(k, ptx_mad_wide_u32(k, sequence, U32(4), ids), 0, id);
-        ptx_u64 at = ptx_mad_wide_u32(k, sequence, U32(4), positions);
-        ptx_u32 position = ptx_ld_global_u32(k, at, 0);
-        ptx_st_global_u32(k, at, 0, ptx_add_u32(k, position, U32(1)));
+        ptx_u64 cell = ptx_mad_wide_u32(k, sequence, U32(CELL), cells);
+        ptx_u64 id = ptx_mad_wide_u32(k, sequence, U32(4), ids);
+        merge(k, best, cell, id, ptx_mad_wide_u32(k, sequence, U32(4), positions));
     }
     ptx_kernel_end(k);
     return ptx_module_status(module, err);
@@ -127,7 +146,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *greedy_family(void)
 {
     static const ptxgen_family family = {.name = "generate_greedy",
-                                         .plan_version = 1,
+                                         .plan_version = 2,
                                          .spec_bytes = sizeof(struct greedy_spec),
                                          .plan_bytes = sizeof(struct greedy_plan),
                                          .make_plan = make_plan,
@@ -136,12 +155,18 @@ const ptxgen_family *greedy_family(void)
     return &family;
 }
 
+uint64_t greedy_cells_bytes(uint64_t m)
+{
+    return CELL * m;
+}
+
 ptxgen_status greedy_launch(const ptxgen_loaded *loaded, const struct greedy_args *args,
                             ptxgen_cu_stream stream, ptxgen_error *err)
 {
     const struct greedy_plan *plan = ptxgen_loaded_plan(loaded);
     struct greedy_args a = *args;
-    void *parameters[] = {&a.logits, &a.ids, &a.positions};
-    ptxgen_launch_shape shape = launch_shape(&plan->target, THREADS, a.m, 1, 1);
+    void *parameters[] = {&a.logits, &a.ids, &a.positions, &a.cells};
+    const uint64_t parts = ((uint64_t)plan->spec.vocabulary + SHARE - 1) / SHARE;
+    ptxgen_launch_shape shape = launch_shape(&plan->target, THREADS, parts, a.m, 1);
     return ptxgen_launch(ptxgen_loaded_entry(loaded, 0), &shape, stream, parameters, err);
 }

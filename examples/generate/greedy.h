@@ -15,13 +15,15 @@ struct greedy_spec {
 
 /* Device addresses. */
 struct greedy_args {
-    uint64_t m;         /* sequences */
+    uint64_t m;         /* sequences, below 65536 */
     uint64_t logits;    /* f32 [m, vocabulary] */
     uint64_t ids;       /* s32 [m] */
     uint64_t positions; /* s32 [m] */
+    uint64_t cells;     /* greedy_cells_bytes, zeroed once; every launch leaves zeros */
 };
 
 const ptxgen_family *greedy_family(void);
+uint64_t greedy_cells_bytes(uint64_t m);
 ptxgen_status greedy_launch(const ptxgen_loaded *loaded, const struct greedy_args *args,
                             ptxgen_cu_stream stream, ptxgen_error *err);
 
