@@ -1,56 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A CTA of eight warps has up to eight query heads that share a kv head, of one token, and one
- * split of its keys. D/8 lanes have a key together, eight elements each, so that a warp loads 256/D
- * keys at once, and UNROLL times as many before it waits. Every such group of lanes keeps, for each
- * query head, the largest score so far, the sum of weights and its eight elements of the weighted
- * sum of values (an online softmax); at the end these are merged over the groups of a warp, the
- * warps and the splits.
+ * A kernel whose time, for a short sequence, is a chain of latencies, so that each is begun as
+ * early as may be:
  *
- *     warp 0:  key b + 0        key b + 1       …     of a step of 8 · 256/D · UNROLL keys,
- *     warp 1:  key b + 256/D    …                     D = 256: one key a warp, D = 64: four
+ *     before the kernel ahead has ended:  position; CTAs without keys leave; angles; old keys
+ *     a warp for each head, k and v:      load, normalise, rotate, into shared memory
+ *     a warp for each block of keys:      scores, weights, sums, into shared memory
+ *     a thread for each pair of outputs:  the sums of all warps, divided
+ *
+ * With up to ALONE_KEYS keys that is all. With more, CTAs have splits of SPLIT_KEYS or a multiple,
+ * and the one that comes last merges what they leave in memory.
  */
-#include "attention.h"
-
-#include "lane_rope.h"
+#include "attention_emit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { WARPS = 8, THREADS = 32 * WARPS, MOST_HEADS = 8, MOST_UNROLL = 4, STEPS = 2 };
-enum { MOST_ELEMENTS = 1024, MOST_OUTPUTS = MOST_ELEMENTS / THREADS }; /* of a CTA's heads */
-static const float lowest =
-    -1e30f; /* below every score, and above −∞, so that differences are numbers */
-
-struct attention_plan {
-    struct attention_spec spec;
-    ptxgen_target target;
-    uint32_t heads;  /* query heads of a CTA */
-    uint32_t unroll; /* keys that a lane loads before it waits */
-};
-
-struct emitter {
-    ptx_kernel *k;
-    const struct attention_plan *plan;
-    const struct attention_spec *spec;
-    uint32_t lanes, groups; /* lanes that have a key, and keys that a warp has at once */
-    ptx_u64 q, k_new, v_new, q_norm, k_norm, turns;
-    ptx_u64 keys, values, positions, slots, y, partials, tickets;
-    ptx_u32 context, splits, used; /* splits that have keys */
-    ptx_u32 tid, warp, token, kv_head, head_block, split;
-    ptx_u32 slot, position;        /* of the token in the cache */
-    ptx_u32 begin, end, end_there; /* keys of the split, and of those that the cache has */
-    struct lane_rope rope;
-    ptx_f32 q_gain[EIGHT], k_gain[EIGHT];
-    ptx_u32 part; /* the lane's first element */
-    ptx_f32 query[MOST_HEADS][EIGHT];
-    ptx_f32 largest[MOST_HEADS], weights[MOST_HEADS], sum[MOST_HEADS][EIGHT];
-    ptx_u32 shared_sums, shared_scores;
-};
+/*
+ * With so many registers a thread the CTA fits beside one of gguf_linear's product, so that the one
+ * ahead of attention may still run when it begins, and the one behind it begins while it runs.
+ */
+enum { FEW_REGISTERS = 112 };
+enum { ALONE_KEYS = 256, SPLIT_KEYS = 128 };
+/* Partial results that a thread loads before it waits. */
+enum { MERGED = 8 };
 
 static uint32_t size_of(uint8_t type)
 {
     return (uint32_t)ptxgen_element_size((ptxgen_element)type);
+}
+
+static uint32_t log2_of(uint32_t power)
+{
+    return power > 1 ? 1 + log2_of(power / 2) : 0;
 }
 
 static uint32_t head_blocks(const struct attention_plan *p)
@@ -58,376 +40,338 @@ static uint32_t head_blocks(const struct attention_plan *p)
     return p->spec.heads / p->spec.kv_heads / p->heads;
 }
 
-/* Keys of a CTA between two waits. */
-static uint32_t step_keys(const struct attention_plan *p)
+static void find_place(struct attention_emitter *e)
 {
-    return WARPS * (256 / p->spec.head_size) * p->unroll;
+    ptx_kernel *k = e->k;
+    ptx_u32 unit = ptx_sreg_ctaid_x(k);
+    const uint32_t blocks = head_blocks(e->plan);
+    e->kv_head = blocks > 1 ? ptx_div_u32(k, unit, U32(blocks)) : unit;
+    e->head_block = blocks > 1 ? ptx_rem_u32(k, unit, U32(blocks)) : ptx_mov_u32(k, U32(0));
+    e->split = ptx_sreg_ctaid_y(k);
+    e->splits = ptx_sreg_nctaid_y(k);
+    e->token = ptx_sreg_ctaid_z(k);
+    e->tid = ptx_sreg_tid_x(k);
+    e->lane = ptx_and_b32(k, e->tid, U32(31));
+    e->warp = ptx_shr_u32(k, e->tid, U32(5));
 }
 
 /* ---- which keys ---- */
 
-/*
- * The keys of a token are divided into splits of a multiple of a few steps, so that a short
- * sequence is not cut into pieces that cost more to merge than to read.
- */
-static void find_keys(struct emitter *e)
+/* Where the token stands, and which of its keys the CTA has. */
+static void find_keys(struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
-    const uint32_t unit = STEPS * step_keys(e->plan);
     e->position = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->positions), 0);
-    e->slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->slots), 0);
-    ptx_u32 after = ptx_add_u32(k, e->position, U32(1)), first = ptx_mov_u32(k, U32(0));
-    if (e->spec->window) {
-        ptx_u32 seen = ptx_min_u32(k, after, U32(e->spec->window));
-        first = ptx_sub_u32(k, after, seen);
-    }
-    ptx_u32 count = ptx_sub_u32(k, after, first);
+    ptx_u32 slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), e->slots), 0);
+    ptx_u32 count = ptx_add_u32(k, e->position, U32(1));
+    if (e->spec->window)
+        count = ptx_min_u32(k, count, U32(e->spec->window));
     ptx_u32 rounded = ptx_add_u32(k, count, ptx_sub_u32(k, e->splits, U32(1)));
     ptx_u32 share = ptx_div_u32(k, rounded, e->splits);
-    ptx_u32 units = ptx_div_u32(k, ptx_add_u32(k, share, U32(unit - 1)), U32(unit));
-    ptx_u32 length = ptx_mul_lo_u32(k, units, U32(unit));
+    ptx_u32 several = ptx_add_u32(k, share, U32(SPLIT_KEYS - 1));
+    several = ptx_and_b32(k, several, U32(~(SPLIT_KEYS - 1u)));
+    ptx_pred is_alone = ptx_setp_le_u32(k, count, U32(ALONE_KEYS));
+    ptx_u32 length = ptx_selp_u32(k, U32(ALONE_KEYS), several, is_alone);
     ptx_u32 up = ptx_add_u32(k, count, ptx_sub_u32(k, length, U32(1)));
     e->used = ptx_div_u32(k, up, length);
-    e->begin = ptx_mad_lo_u32(k, e->split, length, first);
-    e->end = ptx_min_u32(k, ptx_add_u32(k, e->begin, length), after);
-    e->end_there = e->spec->rotates ? ptx_min_u32(k, e->end, e->position) : e->end;
-}
-
-/* The lane's part of key or value 0 of the sequence. */
-static ptx_u64 cache_address(const struct emitter *e, ptx_u64 base, ptx_u32 slot)
-{
-    ptx_kernel *k = e->k;
-    const uint32_t bytes = size_of(e->spec->cache_type);
+    e->begin = ptx_mul_lo_u32(k, e->split, length);
+    e->end = ptx_min_u32(k, ptx_add_u32(k, e->begin, length), count);
     ptx_u32 list = ptx_mad_lo_u32(k, slot, U32(e->spec->kv_heads), e->kv_head);
-    ptx_u32 row = ptx_mul_lo_u32(k, list, e->context);
-    ptx_u64 at = ptx_mad_wide_u32(k, row, U32(e->spec->head_size * bytes), base);
-    return ptx_mad_wide_u32(k, e->part, U32(bytes), at);
+    ptx_u32 first = ptx_mul_lo_u32(k, list, e->context);
+    e->key_list = ptx_mad_wide_u32(k, first, U32(attention_cache_row(e)), e->keys);
+    e->value_list = ptx_mad_wide_u32(k, first, U32(attention_cache_row(e)), e->values);
 }
 
-/* ---- scores and sums ---- */
+ptx_pred attention_has_key(const struct attention_emitter *e, ptx_u32 number)
+{
+    ptx_pred exists = ptx_setp_lt_u32(e->k, number, e->end);
+    return e->spec->rotates ? ptx_setp_bool_ne_u32(e->k, number, U32(0), exists) : exists;
+}
 
-/* Scores are in units of log2(e), so that weights are powers of two. */
-static void load_query(struct emitter *e)
+ptx_u64 attention_row(const struct attention_emitter *e, ptx_u64 list, ptx_u32 number)
+{
+    ptx_u32 row = ptx_sub_u32(e->k, e->position, number);
+    return ptx_mad_wide_u32(e->k, row, U32(attention_cache_row(e)), list);
+}
+
+/* ---- heads ---- */
+
+/* Heads of the token: the CTA's queries, then k and v, one a warp and pass. */
+struct heads {
+    uint32_t count, passes;
+    ptx_u32 number[MOST_PASSES];
+    ptx_u64 from[MOST_PASSES];
+    struct head gain[MOST_PASSES], head[MOST_PASSES];
+};
+
+/* What does not hang on the kernel ahead: where heads are, angles, gains. */
+static void begin_heads(struct attention_emitter *e, struct heads *heads)
 {
     ptx_kernel *k = e->k;
-    const uint32_t D = e->spec->head_size;
-    ptx_u32 first = ptx_mad_lo_u32(k, e->kv_head, U32(head_blocks(e->plan)), e->head_block);
-    ptx_u32 token = ptx_mul_lo_u32(k, e->token, U32(e->spec->heads));
-    ptx_u32 head = ptx_mad_lo_u32(k, first, U32(e->plan->heads), token);
-    ptx_u64 at = ptx_mad_wide_u32(k, head, U32(4 * D), e->q);
-    for (uint32_t h = 0; h < e->plan->heads; h++) {
-        ptx_f32 head_elements[EIGHT];
-        lane_rope_load(&e->rope, at, head_elements);
-        at = ptx_add_u64(k, at, ptx_imm_u64(4 * D));
-        if (e->spec->rotates)
-            lane_rope_apply(&e->rope, e->q_gain, head_elements);
-        for (int i = 0; i < EIGHT; i++) {
-            e->query[h][i] = ptx_mul_f32(k, head_elements[i], F32(e->spec->scale * 1.44269504f));
-            e->sum[h][i] = ptx_mov_f32(k, F32(0));
-        }
-        e->largest[h] = ptx_mov_f32(k, F32(lowest));
-        e->weights[h] = ptx_mov_f32(k, F32(0));
-    }
-}
-
-/* The scores of a key with each query head; −∞ for keys past the end. */
-static void find_scores(const struct emitter *e, const struct eight *words, ptx_pred exists,
-                        ptx_f32 scores[MOST_HEADS])
-{
-    ptx_kernel *k = e->k;
-    ptx_f32 key[EIGHT];
-    emit_widen_eight(k, e->spec->cache_type, words, key);
-    for (uint32_t h = 0; h < e->plan->heads; h++) {
-        ptx_f32 dot = ptx_mul_f32(k, e->query[h][0], key[0]);
-        for (int i = 1; i < EIGHT; i++)
-            dot = ptx_fma_f32(k, e->query[h][i], key[i], dot);
-        dot = emit_sum_lanes(k, dot, e->lanes);
-        scores[h] = ptx_selp_f32(k, dot, F32(-1.0f / 0.0f), exists);
-    }
-}
-
-/* Adds a step's values, after the sums so far were brought to the new largest score. */
-static void add_values(struct emitter *e, uint32_t unroll, const struct eight *words,
-                       ptx_f32 scores[MOST_UNROLL][MOST_HEADS])
-{
-    ptx_kernel *k = e->k;
-    for (uint32_t h = 0; h < e->plan->heads; h++) {
-        ptx_f32 largest = e->largest[h];
-        for (uint32_t u = 0; u < unroll; u++)
-            largest = ptx_max_f32(k, largest, scores[u][h]);
-        ptx_f32 change = ptx_ex2_approx_f32(k, ptx_sub_f32(k, e->largest[h], largest));
-        ptx_mov_f32_to(k, e->largest[h], largest);
-        ptx_mul_f32_to(k, e->weights[h], e->weights[h], change);
-        for (int i = 0; i < EIGHT; i++)
-            ptx_mul_f32_to(k, e->sum[h][i], e->sum[h][i], change);
-        for (uint32_t u = 0; u < unroll; u++) {
-            scores[u][h] = ptx_ex2_approx_f32(k, ptx_sub_f32(k, scores[u][h], largest));
-            ptx_add_f32_to(k, e->weights[h], e->weights[h], scores[u][h]);
-        }
-    }
-    for (uint32_t u = 0; u < unroll; u++) {
-        ptx_f32 value[EIGHT];
-        emit_widen_eight(k, e->spec->cache_type, &words[u], value);
-        for (uint32_t h = 0; h < e->plan->heads; h++)
-            for (int i = 0; i < EIGHT; i++)
-                ptx_fma_f32_to(k, e->sum[h][i], scores[u][h], value[i], e->sum[h][i]);
-    }
-}
-
-/* Keys past the end are read as the last one, whose memory is there. */
-static void walk_keys(struct emitter *e)
-{
-    ptx_kernel *k = e->k;
-    const uint32_t unroll = e->plan->unroll,
-                   row = e->spec->head_size * size_of(e->spec->cache_type);
-    ptx_u64 keys = cache_address(e, e->keys, e->slot),
-            values = cache_address(e, e->values, e->slot);
-    ptx_u32 group = ptx_div_u32(k, ptx_and_b32(k, e->tid, U32(31)), U32(e->lanes));
-    ptx_u32 mine = ptx_mad_lo_u32(k, e->warp, U32(e->groups), group);
-    ptx_u32 last = ptx_sub_u32(k, e->end_there, U32(1));
-    ptx_u32 base = ptx_mov_u32(k, e->begin);
-    ptx_for(k, base, e->end_there, U32(step_keys(e->plan))) {
-        ptx_nounroll(k);
-        struct eight key[MOST_UNROLL], value[MOST_UNROLL];
-        ptx_f32 scores[MOST_UNROLL][MOST_HEADS];
-        ptx_pred exists[MOST_UNROLL];
-        ptx_u32 first = ptx_add_u32(k, base, mine);
-        for (uint32_t u = 0; u < unroll; u++) {
-            ptx_u32 number = ptx_add_u32(k, first, U32(u * WARPS * e->groups));
-            exists[u] = ptx_setp_lt_u32(k, number, e->end_there);
-            number = ptx_min_u32(k, number, last);
-            emit_load_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, number, U32(row), keys),
-                            &key[u]);
-            emit_load_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, number, U32(row), values),
-                            &value[u]);
-        }
-        for (uint32_t u = 0; u < unroll; u++)
-            find_scores(e, &key[u], exists[u], scores[u]);
-        add_values(e, unroll, value, scores);
-    }
-}
-
-/* ---- the token's own key, where the launch rotates ---- */
-
-/* What does not hang on the kernel ahead. */
-static void begin_rope(struct emitter *e)
-{
     const struct attention_spec *s = e->spec;
-    e->rope = (struct lane_rope){.k = e->k,
+    const uint32_t queries = e->plan->heads;
+    e->rope = (struct head_rope){.k = k,
                                  .head_size = s->head_size,
                                  .has_norm = s->has_norm,
                                  .interleaved = s->interleaved,
-                                 .epsilon = s->epsilon,
-                                 .part = e->part};
-    if (!s->rotates)
-        return;
-    lane_rope_begin(&e->rope, e->turns, e->position);
-    if (s->has_norm) {
-        lane_rope_load(&e->rope, e->q_norm, e->q_gain);
-        lane_rope_load(&e->rope, e->k_norm, e->k_gain);
+                                 .epsilon = s->epsilon};
+    head_rope_begin(&e->rope, e->lane);
+    if (s->rotates)
+        head_rope_turn(&e->rope, e->turns, e->position);
+    heads->count = queries + (s->rotates ? 2 : 0);
+    heads->passes = (heads->count + WARPS - 1) / WARPS;
+    ptx_u32 block = ptx_mad_lo_u32(k, e->kv_head, U32(head_blocks(e->plan)), e->head_block);
+    ptx_u32 token = ptx_mul_lo_u32(k, e->token, U32(s->heads));
+    ptx_u32 first = ptx_mad_lo_u32(k, block, U32(queries), token);
+    ptx_u32 pair = ptx_mad_lo_u32(k, e->token, U32(s->kv_heads), e->kv_head);
+    for (uint32_t i = 0; i < heads->passes; i++) {
+        ptx_u32 number = ptx_add_u32(k, e->warp, U32(i * WARPS));
+        ptx_pred is_query = ptx_setp_lt_u32(k, number, U32(queries));
+        ptx_u32 query = ptx_add_u32(k, first, ptx_min_u32(k, number, U32(queries - 1)));
+        ptx_u64 from = head_rope_address(&e->rope, e->q, query, PTXGEN_F32);
+        heads->number[i] = number;
+        heads->from[i] = from;
+        if (!s->rotates)
+            continue;
+        ptx_pred is_key = ptx_setp_eq_u32(k, number, U32(queries));
+        ptx_u64 other = ptx_selp_u64(k, e->k_new, e->v_new, is_key);
+        other = head_rope_address(&e->rope, other, pair, PTXGEN_F32);
+        heads->from[i] = ptx_selp_u64(k, from, other, is_query);
+        if (!s->has_norm)
+            continue;
+        ptx_u64 gain = ptx_selp_u64(k, e->q_norm, e->k_norm, is_query);
+        gain = head_rope_address(&e->rope, gain, U32(0), PTXGEN_F32);
+        head_rope_load(&e->rope, PTXGEN_F32, gain, &heads->gain[i]);
     }
 }
 
-/* Of the CTAs that have the kv head, one writes to the cache. */
-static void store_own(const struct emitter *e, ptx_pred mine, const struct eight *key,
-                      const struct eight *value)
+static void load_heads(const struct attention_emitter *e, struct heads *heads)
+{
+    for (uint32_t i = 0; i < heads->passes; i++)
+        head_rope_load(&e->rope, PTXGEN_F32, heads->from[i], &heads->head[i]);
+}
+
+/* Queries and k; v stays as it is. */
+static void turn_head(const struct attention_emitter *e, ptx_u32 number, const struct head *gain,
+                      const struct head *head)
 {
     ptx_kernel *k = e->k;
-    const uint32_t row = e->spec->head_size * size_of(e->spec->cache_type);
-    ptx_u64 keys = cache_address(e, e->keys, e->slot),
-            values = cache_address(e, e->values, e->slot);
-    ptx_pred writes = ptx_setp_bool_eq_u32(k, e->head_block, U32(0), mine);
-    ptx_if(k, writes) {
-        emit_store_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, e->position, U32(row), keys),
-                         key);
-        emit_store_eight(k, e->spec->cache_type, ptx_mad_wide_u32(k, e->position, U32(row), values),
-                         value);
+    ptx_if(k, ptx_setp_le_u32(k, number, U32(e->plan->heads))) {
+        struct head turned = *head;
+        head_rope_apply(&e->rope, gain, &turned);
+        for (uint32_t p = 0; p < e->rope.pairs; p++)
+            for (int i = 0; i < 2; i++)
+                ptx_mov_f32_to(k, head->value[p][i], turned.value[p][i]);
     }
 }
 
-/* The first lanes of the CTA of the last split have it beside what they have of the cache. */
-static void add_own(struct emitter *e)
+/* Of the CTAs that have the kv head, one writes k and v to the cache. */
+static void store_own(const struct attention_emitter *e, ptx_u32 number, const struct head *head)
 {
     ptx_kernel *k = e->k;
-    ptx_f32 elements[EIGHT], scores[MOST_UNROLL][MOST_HEADS];
-    struct eight key, value;
-    ptx_u32 list = ptx_mad_lo_u32(k, e->token, U32(e->spec->kv_heads), e->kv_head);
-    lane_rope_load(&e->rope, ptx_mad_wide_u32(k, list, U32(4 * e->spec->head_size), e->k_new),
-                   elements);
-    lane_rope_apply(&e->rope, e->k_gain, elements);
-    emit_narrow_eight(k, e->spec->cache_type, elements, &key);
-    lane_rope_load(&e->rope, ptx_mad_wide_u32(k, list, U32(4 * e->spec->head_size), e->v_new),
-                   elements);
-    emit_narrow_eight(k, e->spec->cache_type, elements, &value);
-    ptx_pred mine = ptx_setp_lt_u32(k, e->tid, U32(e->lanes));
-    store_own(e, mine, &key, &value);
-    find_scores(e, &key, mine, scores[0]);
-    add_values(e, 1, &value, scores);
+    const uint8_t type = e->spec->cache_type;
+    ptx_u32 which = ptx_sub_u32(k, number, U32(e->plan->heads));
+    ptx_u32 own = ptx_mad_lo_u32(k, which, U32(attention_cache_row(e)), e->shared_own);
+    head_rope_share(&e->rope, type, own, head);
+    ptx_if(k, ptx_setp_eq_u32(k, e->head_block, U32(0))) {
+        ptx_pred is_key = ptx_setp_eq_u32(k, which, U32(0));
+        ptx_u64 list = ptx_selp_u64(k, e->key_list, e->value_list, is_key);
+        ptx_u64 at = head_rope_address(&e->rope, list, e->position, type);
+        head_rope_store(&e->rope, type, at, head);
+    }
+}
+
+/* Scores are in units of log2(e), so that weights are powers of two. */
+static void share_query(struct attention_emitter *e, ptx_u32 number, const struct head *head)
+{
+    struct head scaled;
+    for (uint32_t p = 0; p < e->rope.pairs; p++)
+        for (int i = 0; i < 2; i++)
+            scaled.value[p][i] =
+                ptx_mul_f32(e->k, head->value[p][i], F32(e->spec->scale * 1.44269504f));
+    e->how->share_query(e, number, &scaled);
+}
+
+/* The split that begins with key 0 has the token's own. */
+static void share_heads(struct attention_emitter *e, const struct heads *heads)
+{
+    ptx_kernel *k = e->k;
+    for (uint32_t i = 0; i < heads->passes; i++) {
+        ptx_u32 number = heads->number[i];
+        const struct head *head = &heads->head[i];
+        if (e->spec->rotates)
+            turn_head(e, number, &heads->gain[i], head);
+        ptx_pred is_query = ptx_setp_lt_u32(k, number, U32(e->plan->heads));
+        ptx_if(k, is_query)
+            share_query(e, number, head);
+        if (!e->spec->rotates)
+            continue;
+        ptx_pred is_head = ptx_setp_lt_u32(k, number, U32(heads->count));
+        ptx_pred has_own = ptx_setp_bool_eq_u32(k, e->begin, U32(0), is_head);
+        ptx_if(k, ptx_setp_bool_ge_u32(k, number, U32(e->plan->heads), has_own))
+            store_own(e, number, head);
+    }
 }
 
 /* ---- merging ---- */
 
-/* Over the groups of a warp; afterwards each group has the warp's sums. */
-static void merge_groups(struct emitter *e)
+void attention_share_score(const struct attention_emitter *e, ptx_pred writes, ptx_u32 head,
+                           ptx_f32 largest, ptx_f32 weights)
 {
     ptx_kernel *k = e->k;
-    for (uint32_t mask = e->lanes; mask < 32; mask *= 2)
-        for (uint32_t h = 0; h < e->plan->heads; h++) {
-            ptx_f32 mine = e->largest[h];
-            ptx_f32 other = ptx_shfl_sync_bfly_f32(k, mine, U32(mask), U32(31), ALL_LANES);
-            ptx_f32 largest = ptx_max_f32(k, mine, other);
-            ptx_f32 change = ptx_ex2_approx_f32(k, ptx_sub_f32(k, mine, largest));
-            e->largest[h] = largest;
-            ptx_f32 scaled = ptx_mul_f32(k, e->weights[h], change);
-            ptx_f32 more = ptx_shfl_sync_bfly_f32(k, scaled, U32(mask), U32(31), ALL_LANES);
-            e->weights[h] = ptx_add_f32(k, scaled, more);
-            for (int i = 0; i < EIGHT; i++) {
-                scaled = ptx_mul_f32(k, e->sum[h][i], change);
-                more = ptx_shfl_sync_bfly_f32(k, scaled, U32(mask), U32(31), ALL_LANES);
-                e->sum[h][i] = ptx_add_f32(k, scaled, more);
-            }
-        }
+    const ptx_f32 pair[] = {largest, weights};
+    ptx_u32 row = ptx_mad_lo_u32(k, e->warp, U32(e->plan->heads), head);
+    ptx_u32 at = ptx_mad_lo_u32(k, row, U32(8), e->shared_scores);
+    ptx_guarded(k, writes)
+        ptx_st_shared_v2_f32(k, at, 0, pair);
 }
 
-/* A score and its weights are neighbours: shared_scores [warp][head][2]. */
-static void share_warp(struct emitter *e)
+static uint32_t sums_row(const struct attention_emitter *e)
+{
+    return 4 * (e->spec->head_size + SUM_PAD);
+}
+
+ptx_u32 attention_sums(const struct attention_emitter *e, ptx_u32 head, ptx_u32 element)
 {
     ptx_kernel *k = e->k;
-    const uint32_t D = e->spec->head_size, heads = e->plan->heads;
-    ptx_u32 lane = ptx_and_b32(k, e->tid, U32(31));
-    ptx_u32 sums = ptx_mad_lo_u32(k, e->warp, U32(heads * D * 4), e->shared_sums);
-    ptx_u32 at = ptx_mad_lo_u32(k, lane, U32(EIGHT * 4), sums);
-    ptx_u32 scores = ptx_mad_lo_u32(k, e->warp, U32(heads * 8), e->shared_scores);
-    ptx_if(k, ptx_setp_lt_u32(k, lane, U32(e->lanes)))
-        for (uint32_t h = 0; h < heads; h++)
-            for (int i = 0; i < EIGHT; i += 4)
-                ptx_st_shared_v4_f32(k, at, (int)(h * D * 4) + 4 * i, &e->sum[h][i]);
-    ptx_if(k, ptx_setp_eq_u32(k, lane, U32(0)))
-        for (uint32_t h = 0; h < heads; h++) {
-            const ptx_f32 pair[] = {e->largest[h], e->weights[h]};
-            ptx_st_shared_v2_f32(k, scores, (int)(8 * h), pair);
-        }
-    ptx_bar_sync(k, 0);
+    ptx_u32 row = ptx_mad_lo_u32(k, e->warp, U32(e->plan->heads), head);
+    ptx_u32 at = ptx_mad_lo_u32(k, row, U32(sums_row(e)), e->shared_sums);
+    return ptx_mad_lo_u32(k, element, U32(4), at);
 }
 
-/* What a thread has of the outputs of the CTA's heads: elements tid, tid + THREADS, … */
+/* What a thread has of two neighbouring outputs of the CTA's heads: pairs tid, tid + THREADS, … */
 struct merged {
-    ptx_f32 largest, weights, sum;
+    ptx_f32 largest, weights, sum[2];
 };
+enum { MOST_ROUNDS = MOST_ELEMENTS / 2 / THREADS };
 
-static uint32_t outputs(const struct emitter *e)
+static uint32_t pairs(const struct attention_emitter *e)
 {
-    return (e->plan->heads * e->spec->head_size + THREADS - 1) / THREADS;
+    return e->plan->heads * e->spec->head_size / 2;
 }
 
-static ptx_u32 output_index(const struct emitter *e, uint32_t i)
+static uint32_t rounds(const struct attention_emitter *e)
 {
-    return ptx_add_u32(e->k, e->tid, U32(i * THREADS));
+    return (pairs(e) + THREADS - 1) / THREADS;
 }
 
-static struct merged no_keys(ptx_kernel *k)
+static ptx_u32 pair_number(const struct attention_emitter *e, uint32_t round)
 {
-    struct merged none;
-    none.largest = ptx_mov_f32(k, F32(lowest));
-    none.weights = ptx_mov_f32(k, F32(0));
-    none.sum = ptx_mov_f32(k, F32(0));
-    return none;
+    return ptx_add_u32(e->k, e->tid, U32(round * THREADS));
 }
 
-static void merge(ptx_kernel *k, const struct merged *to, const struct merged *more)
+static struct merged merge(ptx_kernel *k, const struct merged *parts, uint32_t count)
 {
-    ptx_f32 largest = ptx_max_f32(k, to->largest, more->largest);
-    ptx_f32 old = ptx_ex2_approx_f32(k, ptx_sub_f32(k, to->largest, largest));
-    ptx_f32 factor = ptx_ex2_approx_f32(k, ptx_sub_f32(k, more->largest, largest));
-    ptx_mov_f32_to(k, to->largest, largest);
-    ptx_mul_f32_to(k, to->weights, to->weights, old);
-    ptx_fma_f32_to(k, to->weights, more->weights, factor, to->weights);
-    ptx_mul_f32_to(k, to->sum, to->sum, old);
-    ptx_fma_f32_to(k, to->sum, more->sum, factor, to->sum);
+    struct merged all = {.largest = parts[0].largest};
+    for (uint32_t i = 1; i < count; i++)
+        all.largest = ptx_max_f32(k, all.largest, parts[i].largest);
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_f32 factor = ptx_ex2_approx_f32(k, ptx_sub_f32(k, parts[i].largest, all.largest));
+        all.weights = i ? ptx_fma_f32(k, parts[i].weights, factor, all.weights)
+                        : ptx_mul_f32(k, parts[i].weights, factor);
+        for (int j = 0; j < 2; j++)
+            all.sum[j] = i ? ptx_fma_f32(k, parts[i].sum[j], factor, all.sum[j])
+                           : ptx_mul_f32(k, parts[i].sum[j], factor);
+    }
+    return all;
 }
 
-static void merge_warps(const struct emitter *e, struct merged result[MOST_OUTPUTS])
+/* Threads past the last pair have what that has. */
+static void merge_warps(const struct attention_emitter *e, struct merged result[MOST_ROUNDS])
 {
     ptx_kernel *k = e->k;
     const uint32_t D = e->spec->head_size, heads = e->plan->heads;
-    for (uint32_t i = 0; i < outputs(e); i++) {
-        ptx_u32 index = ptx_min_u32(k, output_index(e, i), U32(heads * D - 1));
-        ptx_u32 sums = ptx_mad_lo_u32(k, index, U32(4), e->shared_sums);
-        ptx_u32 head = ptx_div_u32(k, index, U32(D));
+    for (uint32_t i = 0; i < rounds(e); i++) {
+        struct merged parts[WARPS];
+        ptx_u32 pair = ptx_min_u32(k, pair_number(e, i), U32(pairs(e) - 1));
+        ptx_u32 head = ptx_shr_u32(k, pair, U32(log2_of(D / 2)));
+        ptx_u32 in_head = ptx_and_b32(k, pair, U32(D / 2 - 1));
+        ptx_u32 row = ptx_mad_lo_u32(k, head, U32(sums_row(e)), e->shared_sums);
+        ptx_u32 sums = ptx_mad_lo_u32(k, in_head, U32(8), row);
         ptx_u32 scores = ptx_mad_lo_u32(k, head, U32(8), e->shared_scores);
-        result[i] = no_keys(k);
-        for (int w = 0; w < WARPS; w++) {
-            ptx_f32 pair[2];
-            ptx_ld_shared_v2_f32(k, pair, scores, w * (int)heads * 8);
-            struct merged more = {pair[0], pair[1],
-                                  ptx_ld_shared_f32(k, sums, w * (int)(heads * D * 4))};
-            merge(k, &result[i], &more);
+        for (uint32_t w = 0; w < WARPS; w++) {
+            ptx_f32 score[2];
+            ptx_ld_shared_v2_f32(k, score, scores, (int)(8 * w * heads));
+            ptx_ld_shared_v2_f32(k, parts[w].sum, sums, (int)(w * heads * sums_row(e)));
+            parts[w].largest = score[0];
+            parts[w].weights = score[1];
         }
+        result[i] = merge(k, parts, WARPS);
     }
 }
 
 /* ---- splits ---- */
 
 /* The number of this token, kv head and block of heads. */
-static ptx_u32 unit_number(const struct emitter *e)
+static ptx_u32 unit_number(const struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
     ptx_u32 kv = ptx_mad_lo_u32(k, e->token, U32(e->spec->kv_heads), e->kv_head);
     return ptx_mad_lo_u32(k, kv, U32(head_blocks(e->plan)), e->head_block);
 }
 
-/* Where the thread's triples of a split are: three planes of outputs. */
-static ptx_u64 partial_address(const struct emitter *e, ptx_u32 split)
+/* Where the thread's results of a split are: four numbers for each round, of all threads. */
+static ptx_u64 partial_address(const struct attention_emitter *e, ptx_u32 split)
 {
     ptx_kernel *k = e->k;
     ptx_u32 number = ptx_mad_lo_u32(k, unit_number(e), e->splits, split);
-    ptx_u64 at = ptx_mad_wide_u32(k, number, U32(3 * outputs(e) * THREADS * 4), e->partials);
-    return ptx_mad_wide_u32(k, e->tid, U32(4), at);
+    ptx_u64 at = ptx_mad_wide_u32(k, number, U32(16 * rounds(e) * THREADS), e->partials);
+    return ptx_mad_wide_u32(k, e->tid, U32(16), at);
 }
 
-static int plane(const struct emitter *e, int which, uint32_t i)
-{
-    return (int)(((uint32_t)which * outputs(e) + i) * THREADS * 4);
-}
-
-static void store_partials(const struct emitter *e, const struct merged result[MOST_OUTPUTS])
+static void store_partials(const struct attention_emitter *e,
+                           const struct merged result[MOST_ROUNDS])
 {
     ptx_kernel *k = e->k;
     ptx_u64 at = partial_address(e, e->split);
-    for (uint32_t i = 0; i < outputs(e); i++) {
-        ptx_st_global_f32(k, at, plane(e, 0, i), result[i].largest);
-        ptx_st_global_f32(k, at, plane(e, 1, i), result[i].weights);
-        ptx_st_global_f32(k, at, plane(e, 2, i), result[i].sum);
+    for (uint32_t i = 0; i < rounds(e); i++) {
+        const ptx_f32 four[4] = {result[i].largest, result[i].weights, result[i].sum[0],
+                                 result[i].sum[1]};
+        ptx_st_global_v4_f32(k, at, (int)(16 * i * THREADS), four);
     }
 }
 
 /* Loads bypass the L1 (.cg), which is not coherent with the stores of other CTAs. */
-static void merge_splits(const struct emitter *e, struct merged result[MOST_OUTPUTS])
+static struct merged load_partial(const struct attention_emitter *e, ptx_u32 split, uint32_t round)
 {
     ptx_kernel *k = e->k;
-    const struct merged none = no_keys(k);
-    for (uint32_t i = 0; i < outputs(e); i++) {
-        ptx_mov_f32_to(k, result[i].largest, none.largest);
-        ptx_mov_f32_to(k, result[i].weights, none.weights);
-        ptx_mov_f32_to(k, result[i].sum, none.sum);
-    }
-    ptx_u32 split = ptx_mov_u32(k, U32(0));
-    ptx_for(k, split, e->used, U32(1)) {
-        ptx_nounroll(k);
-        ptx_u64 at = partial_address(e, split);
-        struct merged more[MOST_OUTPUTS];
-        for (uint32_t i = 0; i < outputs(e); i++) {
-            more[i].largest = ptx_ld_global_f32_m(k, PTX_LD_CG, at, plane(e, 0, i));
-            more[i].weights = ptx_ld_global_f32_m(k, PTX_LD_CG, at, plane(e, 1, i));
-            more[i].sum = ptx_ld_global_f32_m(k, PTX_LD_CG, at, plane(e, 2, i));
+    ptx_f32 four[4];
+    ptx_u32 last = ptx_sub_u32(k, e->used, U32(1));
+    ptx_u64 at = partial_address(e, ptx_min_u32(k, split, last));
+    ptx_ld_global_v4_f32_m(k, PTX_LD_CG, four, at, (int)(16 * round * THREADS));
+    ptx_pred exists = ptx_setp_le_u32(k, split, last);
+    struct merged part = {.weights = four[1], .sum = {four[2], four[3]}};
+    part.largest = ptx_selp_f32(k, four[0], F32(LOWEST), exists);
+    return part;
+}
+
+static void merge_splits(const struct attention_emitter *e, struct merged result[MOST_ROUNDS])
+{
+    ptx_kernel *k = e->k;
+    for (uint32_t i = 0; i < rounds(e); i++) {
+        struct merged *all = &result[i];
+        ptx_mov_f32_to(k, all->largest, F32(LOWEST));
+        ptx_mov_f32_to(k, all->weights, F32(0));
+        for (int j = 0; j < 2; j++)
+            ptx_mov_f32_to(k, all->sum[j], F32(0));
+        ptx_u32 split = ptx_mov_u32(k, U32(0));
+        ptx_for(k, split, e->used, U32(MERGED)) {
+            ptx_nounroll(k);
+            struct merged parts[MERGED + 1];
+            parts[0] = *all;
+            for (uint32_t n = 0; n < MERGED; n++)
+                parts[n + 1] = load_partial(e, ptx_add_u32(k, split, U32(n)), i);
+            struct merged more = merge(k, parts, MERGED + 1);
+            ptx_mov_f32_to(k, all->largest, more.largest);
+            ptx_mov_f32_to(k, all->weights, more.weights);
+            for (int j = 0; j < 2; j++)
+                ptx_mov_f32_to(k, all->sum[j], more.sum[j]);
         }
-        for (uint32_t i = 0; i < outputs(e); i++)
-            merge(k, &result[i], &more[i]);
     }
 }
 
 /* Whether this CTA is the last of its splits; the ticket is left 0 for the next launch. */
-static ptx_pred come_last(const struct emitter *e)
+static ptx_pred come_last(const struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
     ptx_u32 slot = ptx_shared_address(k, ptx_shared_declare(k, "ticket", 4, 4));
@@ -447,36 +391,45 @@ static ptx_pred come_last(const struct emitter *e)
 
 /* ---- the entry ---- */
 
-static void store_outputs(const struct emitter *e, const struct merged result[MOST_OUTPUTS])
+static void store_outputs(const struct attention_emitter *e,
+                          const struct merged result[MOST_ROUNDS])
 {
     ptx_kernel *k = e->k;
-    const uint32_t count = e->plan->heads * e->spec->head_size;
-    ptx_u64 first = ptx_mul_wide_u32(k, unit_number(e), U32(count));
-    for (uint32_t i = 0; i < outputs(e); i++) {
-        ptx_u32 index = output_index(e, i);
-        ptx_u64 element = ptx_add_u64(k, first, ptx_cvt_u64_u32(k, index));
-        ptx_u64 at = ptx_mad_lo_u64(k, element, ptx_imm_u64(size_of(e->spec->type)), e->y);
-        ptx_f32 value = ptx_div_f32(k, result[i].sum, result[i].weights);
-        ptx_if(k, ptx_setp_lt_u32(k, index, U32(count)))
-            emit_store(k, e->spec->type, at, 0, value);
+    const uint8_t type = e->spec->type;
+    ptx_u64 first = ptx_mul_wide_u32(k, unit_number(e), U32(pairs(e)));
+    for (uint32_t i = 0; i < rounds(e); i++) {
+        ptx_u32 number = pair_number(e, i);
+        ptx_u64 pair = ptx_add_u64(k, first, ptx_cvt_u64_u32(k, number));
+        ptx_u64 at = ptx_mad_lo_u64(k, pair, ptx_imm_u64(2 * size_of(type)), e->y);
+        ptx_f32 factor = ptx_rcp_approx_f32(k, result[i].weights), value[2];
+        for (int j = 0; j < 2; j++)
+            value[j] = ptx_mul_f32(k, result[i].sum[j], factor);
+        ptx_if(k, ptx_setp_lt_u32(k, number, U32(pairs(e))))
+            emit_store_pair(k, type, at, value);
     }
 }
 
-static void attend(struct emitter *e)
+static void attend(struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
-    struct merged result[MOST_OUTPUTS];
+    const bool rotates = e->spec->rotates;
+    struct heads heads;
+    struct merged result[MOST_ROUNDS];
+    begin_heads(e, &heads);
+    if (rotates)
+        e->how->begin(e);
+    emit_wait_for_previous(k);
+    ptx_section(k, "heads");
+    load_heads(e, &heads);
+    if (!rotates)
+        e->how->begin(e);
+    share_heads(e, &heads);
+    ptx_bar_sync(k, 0);
     ptx_section(k, "scores and weighted values");
-    load_query(e);
-    walk_keys(e);
-    if (e->spec->rotates) {
-        ptx_section(k, "the token's own key");
-        ptx_if(k, ptx_setp_gt_u32(k, e->end, e->position))
-            add_own(e);
-    }
-    ptx_section(k, "merge lanes and warps");
-    merge_groups(e);
-    share_warp(e);
+    e->how->walk(e);
+    ptx_bar_sync(k, 0);
+    ptx_section(k, "merge warps");
+    find_place(e); /* again, which takes fewer registers than to hold it */
     merge_warps(e, result);
     ptx_section(k, "merge splits");
     ptx_if_else(k, ptx_setp_eq_u32(k, e->used, U32(1))) {
@@ -490,7 +443,7 @@ static void attend(struct emitter *e)
     }
 }
 
-static void load_params(struct emitter *e)
+static void load_params(struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
     e->q = ptx_param_u64(k, "q");
@@ -509,39 +462,28 @@ static void load_params(struct emitter *e)
     e->context = ptx_param_u32(k, "context");
 }
 
-static void find_place(struct emitter *e)
+static ptx_u32 shared(ptx_kernel *k, const char *name, size_t bytes)
 {
-    ptx_kernel *k = e->k;
-    ptx_u32 unit = ptx_sreg_ctaid_x(k);
-    e->kv_head = ptx_div_u32(k, unit, U32(head_blocks(e->plan)));
-    e->head_block = ptx_rem_u32(k, unit, U32(head_blocks(e->plan)));
-    e->split = ptx_sreg_ctaid_y(k);
-    e->splits = ptx_sreg_nctaid_y(k);
-    e->token = ptx_sreg_ctaid_z(k);
-    e->tid = ptx_sreg_tid_x(k);
-    e->warp = ptx_shr_u32(k, e->tid, U32(5));
-    ptx_u32 lane = ptx_and_b32(k, e->tid, U32(e->lanes - 1));
-    e->part = ptx_mul_lo_u32(k, lane, U32(EIGHT));
+    return ptx_shared_address(k, ptx_shared_declare(k, name, bytes, 16));
 }
 
 static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
 {
     const struct attention_plan *p = plan;
     ptx_kernel *k = ptx_kernel_begin(module, "attention");
-    struct emitter e = {.k = k, .plan = p, .spec = &p->spec};
-    e.lanes = p->spec.head_size / EIGHT;
-    e.groups = 32 / e.lanes;
+    struct attention_emitter e = {.k = k, .plan = p, .spec = &p->spec};
+    e.how = p->spec.cache_type == PTXGEN_F32 ? &attention_by_lanes : &attention_by_tensor_cores;
     ptx_kernel_reqntid(k, THREADS, 1, 1);
-    size_t sums = (size_t)WARPS * p->heads * p->spec.head_size * 4;
-    e.shared_sums = ptx_shared_address(k, ptx_shared_declare(k, "sums of the warps", sums, 16));
-    e.shared_scores = ptx_shared_address(
-        k, ptx_shared_declare(k, "scores of the warps", (size_t)WARPS * p->heads * 8, 8));
+    if (p->spec.cache_type != PTXGEN_F32 && p->spec.head_size < MOST_SIZE)
+        ptx_kernel_maxnreg(k, FEW_REGISTERS);
+    e.shared_query = shared(k, "queries", e.how->query_bytes(&e));
+    e.shared_own = shared(k, "own key and value", 2 * attention_cache_row(&e));
+    e.shared_sums = shared(k, "sums of the warps", (size_t)WARPS * p->heads * sums_row(&e));
+    e.shared_scores = shared(k, "scores of the warps", (size_t)WARPS * p->heads * 8);
     emit_let_next_begin(k);
     load_params(&e);
     find_place(&e);
     find_keys(&e);
-    begin_rope(&e);
-    emit_wait_for_previous(k);
     ptx_if(k, ptx_setp_lt_u32(k, e.split, e.used))
         attend(&e);
     ptx_kernel_end(k);
@@ -578,7 +520,6 @@ static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, vo
          blocks++)
         if (group_size % blocks == 0)
             p->heads = group_size / blocks;
-    p->unroll = p->heads > 4 || s->cache_type == PTXGEN_F32 ? MOST_UNROLL / 2 : MOST_UNROLL;
     return PTXGEN_OK;
 }
 
@@ -596,7 +537,7 @@ void attention_describe(const void *spec, char *text, size_t size)
 const ptxgen_family *attention_family(void)
 {
     static const ptxgen_family family = {.name = "generate_attention",
-                                         .plan_version = 1,
+                                         .plan_version = 2,
                                          .spec_bytes = sizeof(struct attention_spec),
                                          .plan_bytes = sizeof(struct attention_plan),
                                          .make_plan = make_plan,
@@ -607,8 +548,7 @@ const ptxgen_family *attention_family(void)
 
 uint64_t attention_partials_bytes(const struct attention_spec *spec, uint64_t m, uint32_t splits)
 {
-    uint32_t outputs = spec->head_size > THREADS ? spec->head_size : THREADS;
-    return m * splits * spec->heads * outputs * 3 * sizeof(float);
+    return m * splits * spec->heads * THREADS * 4 * sizeof(float);
 }
 
 uint64_t attention_tickets_bytes(const struct attention_spec *spec, uint64_t m)
@@ -617,11 +557,13 @@ uint64_t attention_tickets_bytes(const struct attention_spec *spec, uint64_t m)
 }
 
 uint32_t attention_splits(const struct attention_spec *spec, const ptxgen_target *target,
-                          uint64_t m)
+                          uint64_t m, uint32_t context)
 {
     enum { MOST_SPLITS = 32 };
-    uint64_t ctas = m * spec->kv_heads;
+    const uint64_t ctas = m * spec->kv_heads;
     uint64_t splits = (2 * (uint64_t)target->multiprocessors + ctas - 1) / ctas;
+    uint64_t most = context <= ALONE_KEYS ? 1 : (context + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    splits = splits < most ? splits : most;
     return splits > MOST_SPLITS ? MOST_SPLITS : (uint32_t)splits;
 }
 

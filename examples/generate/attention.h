@@ -33,8 +33,9 @@ struct attention_spec {
 };
 
 /*
- * Device addresses. A launch overlaps the kernel ahead, which must not be the one that writes
- * turns, positions, slots or, where it rotates, the cache.
+ * Device addresses. A launch overlaps the kernel ahead, and that may overlap those ahead of it.
+ * What writes turns, positions, slots or, where the launch rotates, the keys and values that the
+ * cache has must have ended before any of these begins: all of that is read early.
  */
 struct attention_args {
     uint64_t m;               /* tokens, below 65536 */
@@ -57,9 +58,10 @@ ptxgen_status attention_check(const struct attention_spec *spec, ptxgen_error *e
 void attention_describe(const void *spec, char *text, size_t size);
 uint64_t attention_partials_bytes(const struct attention_spec *spec, uint64_t m, uint32_t splits);
 uint64_t attention_tickets_bytes(const struct attention_spec *spec, uint64_t m);
-/* As many splits as give every multiprocessor of the target two CTAs, for m tokens. */
+/* As many splits as give every multiprocessor of the target two CTAs, for m tokens, and no more
+ * than so many keys are worth. */
 uint32_t attention_splits(const struct attention_spec *spec, const ptxgen_target *target,
-                          uint64_t m);
+                          uint64_t m, uint32_t context);
 ptxgen_status attention_launch(const ptxgen_loaded *loaded, const struct attention_args *args,
                                ptxgen_cu_stream stream, ptxgen_error *err);
 

@@ -10,51 +10,32 @@ ptx_f32 emit_load(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset)
     return ptx_ld_global_f32(k, at, offset);
 }
 
-void emit_load_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, struct eight *to)
+void emit_widen_pair(ptx_kernel *k, uint8_t type, ptx_u32 word, ptx_f32 to[2])
 {
-    ptx_ld_global_v4_u32(k, to->words, at, 0);
-    if (type == PTXGEN_F32)
-        ptx_ld_global_v4_u32(k, to->words + 4, at, 16);
-}
-
-void emit_widen_eight(ptx_kernel *k, uint8_t type, const struct eight *from, ptx_f32 to[EIGHT])
-{
-    for (int i = 0; i < EIGHT; i++) {
-        if (type == PTXGEN_F32) {
-            to[i] = ptx_u32_as_f32(from->words[i]);
-        } else if (type == PTXGEN_BF16) { /* the upper half of an f32 */
-            ptx_u32 word = from->words[i / 2];
-            to[i] = ptx_u32_as_f32(i % 2 ? ptx_and_b32(k, word, U32(0xFFFF0000))
-                                         : ptx_shl_b32(k, word, U32(16)));
-        } else if (i % 2 == 0) {
-            ptx_f16 halves[2];
-            ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(from->words[i / 2]));
-            to[i] = ptx_cvt_f32_f16(k, halves[0]);
-            to[i + 1] = ptx_cvt_f32_f16(k, halves[1]);
-        }
+    if (type == PTXGEN_BF16) { /* the upper halves of two f32 */
+        to[0] = ptx_u32_as_f32(ptx_shl_b32(k, word, U32(16)));
+        to[1] = ptx_u32_as_f32(ptx_and_b32(k, word, U32(0xFFFF0000)));
+        return;
     }
-}
-
-void emit_narrow_eight(ptx_kernel *k, uint8_t type, const ptx_f32 from[EIGHT], struct eight *to)
-{
-    for (int i = 0; i < EIGHT; i++)
-        if (type == PTXGEN_F32)
-            to->words[i] = ptx_f32_as_u32(from[i]);
-        else if (i % 2 == 0)
-            to->words[i / 2] = emit_narrow_pair(k, type, from[i], from[i + 1]);
-}
-
-void emit_store_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, const struct eight *words)
-{
-    ptx_st_global_v4_u32(k, at, 0, words->words);
-    if (type == PTXGEN_F32)
-        ptx_st_global_v4_u32(k, at, 16, words->words + 4);
+    ptx_f16 halves[2];
+    ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(word));
+    for (int i = 0; i < 2; i++)
+        to[i] = ptx_cvt_f32_f16(k, halves[i]);
 }
 
 ptx_u32 emit_narrow_pair(ptx_kernel *k, uint8_t type, ptx_f32 low, ptx_f32 high)
 {
     return type == PTXGEN_BF16 ? ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, high, low))
                                : ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, high, low));
+}
+
+ptx_f32 emit_round(ptx_kernel *k, uint8_t type, ptx_f32 value)
+{
+    if (type == PTXGEN_F16)
+        return ptx_cvt_f32_f16(k, ptx_cvt_f16_f32(k, value));
+    if (type == PTXGEN_BF16)
+        return ptx_cvt_f32_bf16(k, ptx_cvt_bf16_f32(k, value));
+    return value;
 }
 
 void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 value)
@@ -65,6 +46,24 @@ void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 val
         ptx_st_global_bf16(k, at, offset, ptx_cvt_bf16_f32(k, value));
     else
         ptx_st_global_f32(k, at, offset, value);
+}
+
+void emit_store_pair(ptx_kernel *k, uint8_t type, ptx_u64 at, const ptx_f32 pair[2])
+{
+    if (type == PTXGEN_F32)
+        ptx_st_global_v2_f32(k, at, 0, pair);
+    else
+        ptx_st_global_u32(k, at, 0, emit_narrow_pair(k, type, pair[0], pair[1]));
+}
+
+void emit_store_shared(ptx_kernel *k, uint8_t type, ptx_u32 at, int offset, ptx_f32 value)
+{
+    if (type == PTXGEN_F16)
+        ptx_st_shared_f16(k, at, offset, ptx_cvt_f16_f32(k, value));
+    else if (type == PTXGEN_BF16)
+        ptx_st_shared_bf16(k, at, offset, ptx_cvt_bf16_f32(k, value));
+    else
+        ptx_st_shared_f32(k, at, offset, value);
 }
 
 void emit_angle(ptx_kernel *k, ptx_u64 position, ptx_u64 at, int offset, ptx_f32 *cosine,

@@ -14,23 +14,20 @@
 #define U32(x) ptx_imm_u32(x)
 #define F32(x) ptx_imm_f32(x)
 #define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
-enum { EIGHT = 8 }; /* elements that a lane loads at once: 16 bytes of a 16-bit type */
+enum { EIGHT = 8 }; /* elements that a lane has of a row */
 
 /* The element `offset` bytes after `at`. */
 ptx_f32 emit_load(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset);
-/* Eight elements, which start at a multiple of 16 bytes. */
-struct eight {
-    ptx_u32 words[EIGHT]; /* four of a 16-bit type */
-};
-void emit_load_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, struct eight *to);
-void emit_widen_eight(ptx_kernel *k, uint8_t type, const struct eight *from, ptx_f32 to[EIGHT]);
+/* A word of two elements of a 16-bit type. */
+void emit_widen_pair(ptx_kernel *k, uint8_t type, ptx_u32 word, ptx_f32 to[2]);
+/* To nearest, ties to even, as the stores below. */
+ptx_f32 emit_round(ptx_kernel *k, uint8_t type, ptx_f32 value);
 /* Two values as a word of f16 or bf16. */
 ptx_u32 emit_narrow_pair(ptx_kernel *k, uint8_t type, ptx_f32 low, ptx_f32 high);
-/* The words of eight elements of a type, rounded to nearest, and their store. */
-void emit_narrow_eight(ptx_kernel *k, uint8_t type, const ptx_f32 from[EIGHT], struct eight *to);
-void emit_store_eight(ptx_kernel *k, uint8_t type, ptx_u64 at, const struct eight *words);
-/* Rounds to nearest, ties to even. */
+/* Rounds to nearest, ties to even; to global memory, and to shared. */
 void emit_store(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset, ptx_f32 value);
+void emit_store_pair(ptx_kernel *k, uint8_t type, ptx_u64 at, const ptx_f32 pair[2]);
+void emit_store_shared(ptx_kernel *k, uint8_t type, ptx_u32 at, int offset, ptx_f32 value);
 
 /*
  * Cosine and sine of the angle of a pair: the upper half of position · turns, with `turns` the u64

@@ -349,7 +349,7 @@ static ptxgen_status allocate_workspaces(struct forward *f, ptxgen_error *err)
     const struct attention_spec *spec = &f->attention_spec;
     uint64_t partials = 0;
     for (uint64_t m = 1; m <= f->most_tokens; m++) {
-        uint32_t splits = attention_splits(spec, &f->target, m);
+        uint32_t splits = attention_splits(spec, &f->target, m, f->options.context);
         uint64_t bytes = splits > 1 ? attention_partials_bytes(spec, m, splits) : 0;
         partials = bytes > partials ? bytes : partials;
     }
@@ -461,8 +461,8 @@ static ptxgen_status launch_attention(struct forward *f, uint32_t l, const struc
                                        .partials = f->partials,
                                        .tickets = f->tickets,
                                        .context = f->options.context,
-                                       .splits =
-                                           attention_splits(&f->attention_spec, &f->target, m)};
+                                       .splits = attention_splits(&f->attention_spec, &f->target,
+                                                                  m, f->options.context)};
     ptxgen_cu_stream stream = f->device->stream;
     if (t == &f->step)
         return attention_launch(f->attention[local], &attention, stream, err);
@@ -502,8 +502,8 @@ static ptxgen_status launch_embedding(struct forward *f, const struct tokens *t,
     rows.w = w->at;
     rows.w_bytes = w->bytes;
     rows.y = f->stream[0];
-    /* Without overlap: attention reads positions, which the choice of a token writes, before it
-     * waits. */
+    /* Without overlap: before it waits, attention reads positions and old keys, which the step
+     * ahead writes. */
     return ptxgen_gguf_rows_launch(f->embedding, &rows, f->device->stream, err);
 }
 

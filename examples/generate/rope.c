@@ -5,13 +5,11 @@
  */
 #include "rope.h"
 
-#include "emit.h"
+#include "head_rope.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { MOST_PAIRS = 4 };
 
 struct rope_plan {
     struct rope_spec spec;
@@ -21,92 +19,14 @@ struct rope_plan {
 struct emitter {
     ptx_kernel *k;
     const struct rope_spec *spec;
-    uint32_t pairs; /* of a lane */
-    ptx_u64 turns;  /* of the lane's first pair */
+    struct head_rope rope;
     ptx_u32 token, slot, position, context;
-    ptx_u32 element;     /* of a head: the lane's first */
-    int stride, partner; /* elements from pair to pair, and within a pair */
-    ptx_f32 cosine[MOST_PAIRS], sine[MOST_PAIRS];
-    ptx_f32 value[MOST_PAIRS][2]; /* the lane's part of the head */
 };
 
-static int offset(const struct emitter *e, uint32_t bytes, uint32_t pair, int which)
-{
-    return (int)bytes * ((int)pair * e->stride + which * e->partner);
-}
-
-/* The lane's first element of row `row`, where rows have a head each. */
-static ptx_u64 lane_address(const struct emitter *e, ptx_u64 base, ptx_u32 row, uint8_t type)
+/* Where the token stands. */
+static void find_place(struct emitter *e, ptx_u64 positions, ptx_u64 slots)
 {
     ptx_kernel *k = e->k;
-    ptx_u64 whole = ptx_mul_wide_u32(k, row, U32(e->spec->head_size));
-    ptx_u64 index = ptx_add_u64(k, whole, ptx_cvt_u64_u32(k, e->element));
-    return ptx_mad_lo_u64(k, index, ptx_imm_u64(ptxgen_element_size((ptxgen_element)type)), base);
-}
-
-static void load_head(struct emitter *e, uint8_t type, ptx_u64 at)
-{
-    uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)type);
-    for (uint32_t p = 0; p < e->pairs; p++)
-        for (int i = 0; i < 2; i++)
-            e->value[p][i] = emit_load(e->k, type, at, offset(e, bytes, p, i));
-}
-
-static void store_head(const struct emitter *e, uint8_t type, ptx_u64 at)
-{
-    uint32_t bytes = (uint32_t)ptxgen_element_size((ptxgen_element)type);
-    for (uint32_t p = 0; p < e->pairs; p++)
-        for (int i = 0; i < 2; i++)
-            emit_store(e->k, type, at, offset(e, bytes, p, i), e->value[p][i]);
-}
-
-/* value · gain / √(mean of squares + epsilon) */
-static void normalise(struct emitter *e, ptx_u64 gain)
-{
-    ptx_kernel *k = e->k;
-    ptx_f32 squares = ptx_mov_f32(k, F32(0));
-    for (uint32_t p = 0; p < e->pairs; p++)
-        for (int i = 0; i < 2; i++)
-            ptx_fma_f32_to(k, squares, e->value[p][i], e->value[p][i], squares);
-    squares = emit_sum_lanes(k, squares, 32);
-    ptx_f32 factor = emit_norm_factor(k, squares, e->spec->head_size, e->spec->epsilon);
-    ptx_u64 at = ptx_mad_wide_u32(k, e->element, U32(4), gain);
-    for (uint32_t p = 0; p < e->pairs; p++)
-        for (int i = 0; i < 2; i++) {
-            ptx_f32 scaled = ptx_mul_f32(k, e->value[p][i], factor);
-            ptx_f32 weight = ptx_ld_global_f32(k, at, offset(e, 4, p, i));
-            e->value[p][i] = ptx_mul_f32(k, scaled, weight);
-        }
-}
-
-static void find_angles(struct emitter *e)
-{
-    ptx_u64 position = ptx_cvt_u64_u32(e->k, e->position);
-    for (uint32_t p = 0; p < e->pairs; p++)
-        emit_angle(e->k, position, e->turns, 8 * (int)p, &e->cosine[p], &e->sine[p]);
-}
-
-static void rotate(struct emitter *e)
-{
-    ptx_kernel *k = e->k;
-    for (uint32_t p = 0; p < e->pairs; p++) {
-        ptx_f32 x = e->value[p][0], y = e->value[p][1];
-        ptx_f32 minus = ptx_neg_f32(k, ptx_mul_f32(k, y, e->sine[p]));
-        e->value[p][0] = ptx_fma_f32(k, x, e->cosine[p], minus);
-        e->value[p][1] = ptx_fma_f32(k, x, e->sine[p], ptx_mul_f32(k, y, e->cosine[p]));
-    }
-}
-
-/* Which elements the lane has, and where the token stands. */
-static void find_place(struct emitter *e, ptx_u64 turns, ptx_u64 positions, ptx_u64 slots)
-{
-    ptx_kernel *k = e->k;
-    const bool interleaved = e->spec->interleaved;
-    ptx_u32 first_pair = ptx_mul_lo_u32(k, ptx_sreg_tid_x(k), U32(e->pairs));
-    e->stride = interleaved ? 2 : 1;
-    e->partner = interleaved ? 1 : (int)e->spec->head_size / 2;
-    e->element = interleaved ? ptx_shl_b32(k, first_pair, U32(1)) : first_pair;
-    e->turns = ptx_mad_wide_u32(k, first_pair, U32(8), turns);
     e->token = ptx_sreg_ctaid_y(k);
     e->position = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), positions), 0);
     e->slot = ptx_ld_global_u32(k, ptx_mad_wide_u32(k, e->token, U32(4), slots), 0);
@@ -118,38 +38,51 @@ static ptx_u64 cache_address(const struct emitter *e, ptx_u64 base, ptx_u32 head
     ptx_kernel *k = e->k;
     ptx_u32 list = ptx_mad_lo_u32(k, e->slot, U32(e->spec->kv_heads), head);
     ptx_u32 row = ptx_mad_lo_u32(k, list, e->context, e->position);
-    return lane_address(e, base, row, e->spec->cache_type);
+    return head_rope_address(&e->rope, base, row, e->spec->cache_type);
 }
 
 /* The lane's first element of a head of the token in [m, heads · D]. */
 static ptx_u64 head_address(const struct emitter *e, ptx_u64 base, uint32_t heads, ptx_u32 head,
                             uint8_t type)
 {
-    return lane_address(e, base, ptx_mad_lo_u32(e->k, e->token, U32(heads), head), type);
+    return head_rope_address(&e->rope, base, ptx_mad_lo_u32(e->k, e->token, U32(heads), head),
+                             type);
+}
+
+/* A head as the product gave it, and turned. */
+static struct head turned_head(struct emitter *e, ptx_u64 at, ptx_u64 gain)
+{
+    struct head head, gains = {0};
+    head_rope_load(&e->rope, e->spec->type, at, &head);
+    if (e->spec->has_norm) {
+        ptx_u64 gain_at = head_rope_address(&e->rope, gain, U32(0), PTXGEN_F32);
+        head_rope_load(&e->rope, PTXGEN_F32, gain_at, &gains);
+    }
+    head_rope_apply(&e->rope, &gains, &head);
+    return head;
 }
 
 static void emit_query(struct emitter *e, ptx_u64 q, ptx_u64 gain, ptx_u64 rotated, ptx_u32 head)
 {
-    load_head(e, e->spec->type, head_address(e, q, e->spec->heads, head, e->spec->type));
-    if (e->spec->has_norm)
-        normalise(e, gain);
-    rotate(e);
-    store_head(e, PTXGEN_F32, head_address(e, rotated, e->spec->heads, head, PTXGEN_F32));
+    ptx_u64 from = head_address(e, q, e->spec->heads, head, e->spec->type);
+    struct head turned = turned_head(e, from, gain);
+    ptx_u64 to = head_address(e, rotated, e->spec->heads, head, PTXGEN_F32);
+    head_rope_store(&e->rope, PTXGEN_F32, to, &turned);
 }
 
-static void emit_key(struct emitter *e, ptx_u64 from, ptx_u64 gain, ptx_u64 cache, ptx_u32 head)
+static void emit_key(struct emitter *e, ptx_u64 key, ptx_u64 gain, ptx_u64 cache, ptx_u32 head)
 {
-    load_head(e, e->spec->type, head_address(e, from, e->spec->kv_heads, head, e->spec->type));
-    if (e->spec->has_norm)
-        normalise(e, gain);
-    rotate(e);
-    store_head(e, e->spec->cache_type, cache_address(e, cache, head));
+    ptx_u64 from = head_address(e, key, e->spec->kv_heads, head, e->spec->type);
+    struct head turned = turned_head(e, from, gain);
+    head_rope_store(&e->rope, e->spec->cache_type, cache_address(e, cache, head), &turned);
 }
 
-static void emit_value(struct emitter *e, ptx_u64 from, ptx_u64 cache, ptx_u32 head)
+static void emit_value(struct emitter *e, ptx_u64 value, ptx_u64 cache, ptx_u32 head)
 {
-    load_head(e, e->spec->type, head_address(e, from, e->spec->kv_heads, head, e->spec->type));
-    store_head(e, e->spec->cache_type, cache_address(e, cache, head));
+    struct head as_is;
+    ptx_u64 from = head_address(e, value, e->spec->kv_heads, head, e->spec->type);
+    head_rope_load(&e->rope, e->spec->type, from, &as_is);
+    head_rope_store(&e->rope, e->spec->cache_type, cache_address(e, cache, head), &as_is);
 }
 
 static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
@@ -157,7 +90,12 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     const struct rope_plan *p = plan;
     const struct rope_spec *s = &p->spec;
     ptx_kernel *k = ptx_kernel_begin(module, "rope");
-    struct emitter e = {.k = k, .spec = s, .pairs = s->head_size / 64};
+    struct emitter e = {.k = k, .spec = s};
+    e.rope = (struct head_rope){.k = k,
+                                .head_size = s->head_size,
+                                .has_norm = s->has_norm,
+                                .interleaved = s->interleaved,
+                                .epsilon = s->epsilon};
     ptx_kernel_reqntid(k, 32, 1, 1);
     ptx_u64 q = ptx_param_u64(k, "q"), key = ptx_param_u64(k, "k"), value = ptx_param_u64(k, "v");
     ptx_u64 q_norm = ptx_param_u64(k, "q_norm"), k_norm = ptx_param_u64(k, "k_norm");
@@ -166,8 +104,9 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     ptx_u64 keys = ptx_param_u64(k, "keys"), values = ptx_param_u64(k, "values");
     e.context = ptx_param_u32(k, "context");
     emit_let_next_begin(k);
-    find_place(&e, turns, positions, slots);
-    find_angles(&e);
+    find_place(&e, positions, slots);
+    head_rope_begin(&e.rope, ptx_sreg_tid_x(k));
+    head_rope_turn(&e.rope, turns, e.position);
     emit_wait_for_previous(k);
     ptx_u32 block = ptx_sreg_ctaid_x(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, block, U32(s->heads))) {
@@ -214,7 +153,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *rope_family(void)
 {
     static const ptxgen_family family = {.name = "generate_rope",
-                                         .plan_version = 1,
+                                         .plan_version = 2,
                                          .spec_bytes = sizeof(struct rope_spec),
                                          .plan_bytes = sizeof(struct rope_plan),
                                          .make_plan = make_plan,

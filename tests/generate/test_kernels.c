@@ -216,10 +216,20 @@ static const struct attention_case attention_cases[] = {
       .type = PTXGEN_F32,
       .cache_type = PTXGEN_BF16},
      2},
+    /* Scores so far apart that queries rounded to bf16 would be noticed. */
+    {{.heads = 3,
+      .kv_heads = 1,
+      .head_size = 64,
+      .window = 0,
+      .scale = 2,
+      .type = PTXGEN_F32,
+      .cache_type = PTXGEN_BF16},
+     32},
 };
 
-enum { TOKENS = 3, SLOTS = 3, CONTEXT = 400 };
-static const int32_t positions[TOKENS] = {0, 134, 399}, slots[TOKENS] = {0, 0, 1};
+/* Up to 256 keys are one CTA's. */
+enum { TOKENS = 5, SLOTS = 5, CONTEXT = 400 };
+static const int32_t positions[TOKENS] = {0, 134, 255, 256, 399}, slots[TOKENS] = {0, 0, 0, 1, 1};
 
 static int first_seen(const struct attention_spec *s, int position)
 {
@@ -341,7 +351,8 @@ static void attends(struct bed *bed, const struct attention_case *c)
     }
     array_fetch(bed, &d.y, 0, d.y.count);
     for (size_t t = 0; t < TOKENS; t++)
-        check_token(s, &d, t, positions[t], slots[t], 1e-5);
+        check_token(s, &d, t, positions[t], slots[t],
+                    s->cache_type == PTXGEN_F32 ? 1e-5 : 2 * rounding_of(s->cache_type));
     free_data(&d);
 }
 
@@ -387,10 +398,30 @@ static const struct attention_case rotating_cases[] = {
       .has_norm = 1,
       .epsilon = 1e-5f},
      4},
+    {{.heads = 8,
+      .kv_heads = 1,
+      .head_size = 128,
+      .window = 300,
+      .scale = 0.09f,
+      .type = PTXGEN_F32,
+      .cache_type = PTXGEN_BF16,
+      .rotates = 1,
+      .has_norm = 1,
+      .epsilon = 1e-5f},
+     2},
+    {{.heads = 2,
+      .kv_heads = 2,
+      .head_size = 64,
+      .scale = 0.125f,
+      .type = PTXGEN_F16,
+      .cache_type = PTXGEN_F32,
+      .rotates = 1,
+      .interleaved = 1},
+     8},
 };
 
 /* Tokens of sequences of their own. */
-static const int32_t own_slots[TOKENS] = {0, 1, 2};
+static const int32_t own_slots[TOKENS] = {0, 1, 2, 3, 4};
 
 struct rotated {
     struct array k, v, q_norm, k_norm;
