@@ -28,6 +28,8 @@
 
 #include "inflate.h"
 
+#include "../gguf/block.h"
+
 enum {
     DIRECT_SLICES = 16, /* of a unit */
     DIRECT_BLOCK = 64,  /* values of K of a block of h: 128 bytes of a row */
@@ -54,21 +56,22 @@ struct direct_type {
      */
     uint8_t columns[6];
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
-    uint32_t bias;       /* by which codes are too large: 0 or a power of two */
-    bool is_single;      /* weights are d·(code − bias) with d in f16 */
-    bool keeps_nibbles;  /* codes of odd slices stay in bits 4 to 7 */
+    uint32_t bias;       /* by which codes are too large: a power of two; 0: there are minima */
     /* Computes what of the lane's place the type needs; NULL: nothing. */
     void (*begin)(struct direct_lane *l);
     /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
     void (*load)(struct direct_lane *l, int row, uint32_t slice, uint32_t count);
-    /* The codes of a slice in both halves of words: the run's first and third, second and fourth.
-     */
+    /* The codes of a slice as numbers, the run's first and third, second and fourth. */
     void (*codes)(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2]);
-    /* Which of the scales a slice has. */
+    /* Which of the scales a slice has; and by how many bits its codes are too high (NULL: 0). */
     uint32_t (*scale_of)(uint32_t slice);
+    uint32_t (*shift_of)(uint32_t slice);
 };
 /* NULL for a type that these launches do not multiply. */
 const struct direct_type *gguf_linear_direct_type(uint32_t type);
+
+/* What weight i of a block is as f16 where these launches compute in f16. */
+double direct_f16_weight(const struct gguf_block *block, size_t i);
 
 /* The type of all matrices where the spec is multiplied by these launches, else NULL. */
 const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan);

@@ -2,6 +2,9 @@
 /* The tiles of direct.h. */
 #include "direct.h"
 
+#include "../half.h"
+
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +29,22 @@ const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan
         if (s->w_type[i] != s->w_type[0])
             return NULL;
     return type;
+}
+
+/* ---- weights in f16 ---- */
+
+static double held_in_f16(double number)
+{
+    const double most = 65504;
+    return ptxgen_element_round(PTXGEN_F16, fmin(fmax(number, -most), most));
+}
+
+double direct_f16_weight(const struct gguf_block *block, size_t i)
+{
+    const size_t group = i / block->group;
+    const double scale = held_in_f16((double)block->scale[group]);
+    const double minimum = held_in_f16((double)block->min[group]);
+    return ptxgen_element_round(PTXGEN_F16, scale * block->code[i] - minimum);
 }
 
 /* ---- tiles ---- */
