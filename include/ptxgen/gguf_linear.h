@@ -176,7 +176,7 @@ typedef struct ptxgen_gguf_linear_plan {
     ptxgen_dense_plan inflated;
     /**
      * More than 32 tokens, where one kernel decodes and multiplies: its tiles, by rising tile_m,
-     * whose `stages` are slots of 256 of K of the weights, and `steps` slots of 64 to 256 of K of
+     * whose `stages` are slots of 256 of K of 64 rows of w, and `steps` slots of 64 to 256 of K of
      * h; `inflated` has no variants then.
      */
     uint32_t direct_count;

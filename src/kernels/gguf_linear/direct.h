@@ -5,7 +5,7 @@
  * and the warps decode them into the registers that are operand A of wgmma (sm_90a):
  *
  *     x, residual ─▶ [norms] ─▶ h, with the order of K in each unit of 256 changed
- *     w ── tensor copies, 256 of K of tile_n rows ─▶ ring of units ─ decode ─▶ A ─┐
+ *     w ── tensor copies, 256 of K of 64 rows ─────▶ ring of units ─ decode ─▶ A ─┐
  *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ─────────▶ B ─┴ wgmma ─▶ sums
  *
  * The CTAs of a cluster of two have the same tokens, which they multicast, and features of their
@@ -34,6 +34,7 @@ enum {
     DIRECT_SLICES = 16, /* of a unit */
     DIRECT_BLOCK = 64,  /* values of K of a block of h: 128 bytes of a row */
     DIRECT_BLOCKS = UNIT / DIRECT_BLOCK,
+    DIRECT_GROUP_ROWS = 64, /* of w, of a warpgroup */
     DIRECT_RUN = 4,         /* neighbours along K that a lane has in a slice, of a row */
     DIRECT_MOST_SCALES = 4, /* that a lane needs of a row's unit */
     DIRECT_ELEMENT = 2,     /* bytes of an element of w's tensor maps, whose boxes have up to 256 */
@@ -84,10 +85,14 @@ static inline uint32_t direct_slot_bytes(const ptxgen_tile *v)
 {
     return direct_slot_blocks(v) * v->tile_m * DENSE_BLOCK_BYTES;
 }
-/* A slot of the ring of packed rows. */
-static inline uint32_t direct_unit_bytes(const struct direct_type *type, const ptxgen_tile *v)
+/* A slot of the ring of packed rows: a unit of the rows that a warpgroup decodes. */
+static inline uint32_t direct_unit_bytes(const struct direct_type *type)
 {
-    return v->tile_n * type->pitch;
+    return DIRECT_GROUP_ROWS * type->pitch;
+}
+static inline uint32_t direct_groups(const ptxgen_tile *v)
+{
+    return v->tile_n / DIRECT_GROUP_ROWS;
 }
 /* Whether units begin at other places than multiples of 16 bytes. */
 static inline bool direct_shifts(const struct direct_type *type)
