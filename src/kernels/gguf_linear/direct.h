@@ -21,7 +21,11 @@
  * Other specs are multiplied as inflate.h says.
  *
  * A tensor copy begins at a multiple of 16 bytes of a row, where the unit may not: a row's unit
- * then begins up to 14 bytes into its row of a slot, which is the same for all rows.
+ * then begins up to 14 bytes into its row of a slot, which is the same for all rows. Where that is
+ * no multiple of 4, each 16 values of K are rotated by as many, so that lanes load whole words:
+ *
+ *     past = 6      │......0123456789│ABCDEF..........│   a row of a slot, from multiples of 16 on
+ *     h, registers  │ABCDEF0123456789│                    bytes from two chunks, by prmt
  */
 #ifndef PTXGEN_GGUF_LINEAR_DIRECT_H
 #define PTXGEN_GGUF_LINEAR_DIRECT_H
@@ -52,8 +56,9 @@ struct direct_type {
     uint32_t pitch;
     /*
      * Where a run of four values of h goes: the number of its first column is the xor of
-     * columns[b] over the bits b of the run's number in its unit. 16 and above are the slice, 2 and
-     * 4 the quad lane.
+     * columns[b] over the bits b of the run's number in its unit, after the rotation. 16 and above
+     * are the slice, 2 and 4 the quad lane. Where there is a rotation columns[1] is twice
+     * columns[0].
      */
     uint8_t columns[6];
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
@@ -62,7 +67,10 @@ struct direct_type {
     void (*begin)(struct direct_lane *l);
     /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
     void (*load)(struct direct_lane *l, int row, uint32_t slice, uint32_t count);
-    /* The codes of a slice as numbers, the run's first and third, second and fourth. */
+    /*
+     * The codes of a slice as numbers: the run's first and third, second and fourth; of a rotated
+     * run the first and second, third and fourth, as it may begin with the second half of another.
+     */
     void (*codes)(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2]);
     /* Which of the scales a slice has; and by how many bits its codes are too high (NULL: 0). */
     uint32_t (*scale_of)(uint32_t slice);
@@ -98,6 +106,13 @@ static inline uint32_t direct_groups(const ptxgen_tile *v)
 static inline bool direct_shifts(const struct direct_type *type)
 {
     return unit_bytes(type->type) % 16 != 0;
+}
+/* Bytes by which unit number `unit` of a row begins behind a multiple of 16: an even number. */
+ptx_u32 direct_past(ptx_kernel *k, const struct direct_type *type, ptx_u32 unit);
+/* Whether they begin at other places than multiples of 4 bytes, and values of K are rotated. */
+static inline bool direct_rotates(const struct direct_type *type)
+{
+    return unit_bytes(type->type) % 4 != 0;
 }
 /* Flags of a launch's CTAs (fixup.h), at the beginning of its workspace. */
 static inline uint32_t direct_flags(const ptxgen_gguf_linear_plan *plan)

@@ -36,9 +36,15 @@ struct direct_lane {
     ptx_u32 quad;            /* lane % 4 */
     ptx_u32 own[DIRECT_OWN]; /* of the type: offsets and shifts that follow from the quad lane */
     ptx_pred is_upper;       /* quad lanes 2 and 3 */
-    ptx_u32 row, codes; /* shared addresses: the first row's unit, and the lane's codes of it */
-    ptx_u32 shift; /* bits by which the unit begins behind a multiple of 4 bytes, where it may */
-    ptx_u32 low_at[4], high_at[4]; /* addresses that a type computes for the unit */
+    /* Shared addresses: the first row of the slot, and the lane's codes in it. */
+    ptx_u32 row, codes;
+    ptx_u32 low_at[4]; /* addresses that a type computes for the unit */
+    /*
+     * Where units begin at other places than multiples of 4 bytes: the address at which the first
+     * row's unit begins, the multiple of 4 before it, the bits between these, and the selectors of
+     * prmt by which two words become one of rotated bytes.
+     */
+    ptx_u32 begin, words_at, shift, rotation[4];
 
     /* Of both rows of the present unit, as far as they have been loaded. */
     ptx_u32 words[2][DIRECT_MOST_WORDS], high[2][4];

@@ -30,9 +30,10 @@ ptx_u32 direct_masked(struct direct_lane *l, ptx_u32 bits, uint32_t mask)
 
 void direct_byte_pairs(struct direct_lane *l, ptx_u32 bytes, ptx_u32 to[2])
 {
+    const bool rotated = direct_rotates(l->type);
     ptx_u32 above = U32(l->bf16 ? 0 : MAGIC / 256 * TWICE);
-    to[0] = ptx_prmt_b32(l->k, bytes, above, U32(0x4240));
-    to[1] = ptx_prmt_b32(l->k, bytes, above, U32(0x4341));
+    to[0] = ptx_prmt_b32(l->k, bytes, above, U32(rotated ? 0x4140 : 0x4240));
+    to[1] = ptx_prmt_b32(l->k, bytes, above, U32(rotated ? 0x4342 : 0x4341));
 }
 
 void direct_nibble_pairs(struct direct_lane *l, ptx_u32 word, bool high, ptx_u32 to[2])
@@ -215,6 +216,27 @@ static ptx_u32 shifted_word(struct direct_lane *l, int row, ptx_u32 at, uint32_t
 }
 
 /*
+ * The 16 bytes from `offset` on of the units of row `row`, as words in the order of direct.h: byte
+ * r of these is byte (r − past) % 16. `at` is where a unit would have its byte 0 without `past`.
+ */
+static void load_rotated(struct direct_lane *l, int row, ptx_u32 at, uint32_t offset, ptx_u32 *to)
+{
+    ptx_u32 first[4], second[4];
+    load_four(l, row, at, offset, first);
+    load_four(l, row, at, offset + 16, second);
+    for (int i = 0; i < 4; i++)
+        to[i] = ptx_prmt_b32(l->k, first[i], second[i], l->rotation[i]);
+}
+
+/* The f16 at `offset` of a row's unit. */
+static ptx_f32 shifted_half(struct direct_lane *l, int row, uint32_t offset)
+{
+    ptx_kernel *k = l->k;
+    ptx_u16 bits = ptx_ld_shared_u16(k, l->begin, (int)(offset + (row ? l->second : 0)));
+    return ptx_cvt_f32_f16(k, ptx_u16_as_f16(bits));
+}
+
+/*
  * Four addresses, `at` + 4·(i ^ q): where quad lane q takes the words of its 16 bytes in that
  * order, the lanes of a row read from all banks at once.
  */
@@ -226,16 +248,12 @@ static void find_words(struct direct_lane *l, ptx_u32 at, ptx_u32 to[4])
     }
 }
 
-/*
- * Q6_K: quad lane q has 32 weights of both nibbles, from 128·(q / 2) + 32·(q % 2) on. Word i of
- * these, of eight, is the lane's word i ^ q.
- */
+/* Q6_K: quad lane q has 32 weights of both nibbles, from 128·(q / 2) + 32·(q % 2) on. */
 static void begin_q6_k(struct direct_lane *l)
 {
     ptx_kernel *k = l->k;
     l->own[0] = choose(l, 0x7632, 0x5410, is_odd(l));
     l->own[1] = ptx_shl_b32(k, ptx_and_b32(k, l->quad, U32(1)), U32(1));
-    l->own[2] = ptx_shl_b32(k, l->quad, U32(2));
 }
 
 static void load_q6_k_scales(struct direct_lane *l, int row)
@@ -243,41 +261,37 @@ static void load_q6_k_scales(struct direct_lane *l, int row)
     enum { SCALES = 192, D = 208 };
     ptx_kernel *k = l->k;
     ptx_u32 half = ptx_shr_u32(k, l->quad, U32(1)), words[2];
-    ptx_u32 at = ptx_mad_lo_u32(k, half, U32(8), l->row);
-    ptx_f32 numbers[4], d[2];
+    ptx_u32 at = ptx_mad_lo_u32(k, half, U32(8), l->words_at);
+    ptx_f32 numbers[4];
     for (uint32_t i = 0; i < 2; i++)
         words[i] = shifted_word(l, row, at, SCALES + 4 * i, l->shift);
     ptx_u32 four = ptx_prmt_b32(k, words[0], words[1], l->own[0]);
     widen_bytes(l, ptx_xor_b32(k, four, U32(DIRECT_SIGNS)), numbers);
-    direct_widen(l, shifted_word(l, row, l->row, D, l->shift), d);
-    set_biased(l, row, 4, numbers, d[0], 128);
+    set_biased(l, row, 4, numbers, shifted_half(l, row, D), 128);
 }
 
 static void load_q6_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
 {
     enum { HIGH = 128 };
     ptx_kernel *k = l->k;
-    if (slice == 0 && row == 0) {
-        ptx_u32 half = ptx_shr_u32(k, l->quad, U32(1));
-        find_words(l, l->codes, l->low_at);
-        find_words(l, ptx_mad_lo_u32(k, half, U32(32), l->row), l->high_at);
-    }
+    (void)count;
     if (slice == 0)
         load_q6_k_scales(l, row);
-    for (uint32_t i = slice / 2; i < (slice + count + 1) / 2; i++) {
-        if (slice % 2 && i == slice / 2)
-            continue;
-        ptx_u32 both = ptx_add_u32(k, l->shift, l->own[1]);
-        l->words[row][i] = shifted_word(l, row, l->low_at[i % 4], i / 4 * 16, l->shift);
-        l->high[row][i % 4] = shifted_word(l, row, l->high_at[i % 4], HIGH + i / 4 * 16, both);
-    }
+    if (slice % 8)
+        return;
+    ptx_u32 half = ptx_shr_u32(k, l->quad, U32(1));
+    ptx_u32 high_at = ptx_mad_lo_u32(k, half, U32(32), l->row);
+    load_rotated(l, row, l->codes, 2 * slice, l->words[row]);
+    load_rotated(l, row, high_at, HIGH + 2 * slice, l->high[row]);
+    for (int i = 0; i < 4; i++)
+        l->high[row][i] = ptx_shr_u32(k, l->high[row][i], l->own[1]);
 }
 
 static void q6_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
 {
     ptx_kernel *k = l->k;
-    uint32_t i = slice / 2, high = slice % 2;
-    ptx_u32 fields = l->high[row][i % 4];
+    uint32_t i = slice / 2 % 4, high = slice % 2;
+    ptx_u32 fields = l->high[row][i];
     ptx_u32 bits = high ? fields : ptx_shl_b32(k, fields, U32(4));
     ptx_u32 nibbles = direct_nibbles_of(l, l->words[row][i], high);
     direct_byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x30303030), nibbles, DIRECT_AND_OR), to);
@@ -357,16 +371,15 @@ static void load_q3_k_scales(struct direct_lane *l, int row)
     enum { SCALES = 96, D = 108 };
     ptx_kernel *k = l->k;
     ptx_u32 words[3];
-    ptx_f32 numbers[4], d[2];
+    ptx_f32 numbers[4];
     for (uint32_t i = 0; i < 3; i++)
-        words[i] = shifted_word(l, row, l->row, SCALES + 4 * i, l->shift);
+        words[i] = shifted_word(l, row, l->words_at, SCALES + 4 * i, l->shift);
     ptx_u32 low = ptx_shr_u32(k, ptx_prmt_b32(k, words[0], words[1], l->own[0]), l->own[1]);
     ptx_u32 upper = ptx_prmt_b32(k, words[2], ptx_shr_u32(k, words[2], U32(2)), l->own[0]);
     upper = ptx_shl_b32(k, ptx_shr_u32(k, upper, l->own[1]), U32(4));
     ptx_u32 nibbles = ptx_and_b32(k, low, U32(DIRECT_NIBBLES));
     widen_bytes(l, ptx_lop3_b32(k, upper, U32(0x30303030), nibbles, DIRECT_AND_OR), numbers);
-    direct_widen(l, shifted_word(l, row, l->row, D, l->shift), d);
-    set_biased(l, row, 4, numbers, d[0], 32);
+    set_biased(l, row, 4, numbers, shifted_half(l, row, D), 32);
 }
 
 static void load_q3_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
@@ -374,18 +387,15 @@ static void load_q3_k(struct direct_lane *l, int row, uint32_t slice, uint32_t c
     enum { CODES = 32 };
     ptx_kernel *k = l->k;
     (void)count;
-    if (slice == 0 && row == 0) {
-        ptx_u32 odd = ptx_and_b32(k, l->quad, U32(1));
-        find_words(l, l->codes, l->low_at);
-        find_words(l, ptx_mad_lo_u32(k, odd, U32(16), l->row), l->high_at);
-    }
-    if (slice == 0)
-        load_q3_k_scales(l, row);
-    if (slice % 4)
+    if (slice)
         return;
-    ptx_u32 both = ptx_add_u32(k, l->shift, l->own[1]);
-    l->words[row][slice / 4] = shifted_word(l, row, l->low_at[slice / 4], CODES, l->shift);
-    l->high[row][slice / 4] = shifted_word(l, row, l->high_at[slice / 4], 0, both);
+    ptx_u32 odd = ptx_and_b32(k, l->quad, U32(1));
+    ptx_u32 high_at = ptx_mad_lo_u32(k, odd, U32(16), l->row);
+    load_q3_k_scales(l, row);
+    load_rotated(l, row, l->codes, CODES, l->words[row]);
+    load_rotated(l, row, high_at, 0, l->high[row]);
+    for (int i = 0; i < 4; i++)
+        l->high[row][i] = ptx_shr_u32(k, l->high[row][i], l->own[1]);
 }
 
 static void q3_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
@@ -469,7 +479,7 @@ static const struct direct_type types[] = {
      .scale_of = by_nibble},
     {.type = PTXGEN_GGUF_Q6_K,
      .pitch = 240,
-     .columns = {32, 64, 128, 2 | 32, 16, 4 | 64},
+     .columns = {32, 64, 128, 2, 16, 4},
      .quad_bytes = 32,
      .bias = 32,
      .begin = begin_q6_k,
@@ -487,7 +497,7 @@ static const struct direct_type types[] = {
      .shift_of = pair_shift},
     {.type = PTXGEN_GGUF_Q3_K,
      .pitch = 144,
-     .columns = {64, 128, 2 | 64, 16, 32, 4 | 128},
+     .columns = {64, 128, 2, 16, 32, 4},
      .quad_bytes = 16,
      .bias = 4,
      .begin = begin_bytes_of_both,
@@ -515,6 +525,11 @@ const struct direct_type *gguf_linear_direct_type(uint32_t type)
 
 /* ---- a lane ---- */
 
+ptx_u32 direct_past(ptx_kernel *k, const struct direct_type *type, ptx_u32 unit)
+{
+    return ptx_and_b32(k, ptx_mul_lo_u32(k, unit, U32(unit_bytes(type->type))), U32(15));
+}
+
 void direct_lane_begin(struct direct_lane *l)
 {
     l->is_upper = ptx_setp_ge_u32(l->k, l->quad, U32(2));
@@ -522,15 +537,37 @@ void direct_lane_begin(struct direct_lane *l)
         l->type->begin(l);
 }
 
+/*
+ * The unit begins `past` bytes, an even number, behind a multiple of 16. Of a pair of chunks of 16
+ * bytes the second has the first `past` ones of a rotated chunk: prmt takes these as its bytes 4 to
+ * 7, so their nibbles of the selectors are 4 more.
+ */
+static void enter_rotated(struct direct_lane *l, ptx_u32 past)
+{
+    enum { FIRST = 0x32103210, SECOND = 0x44444444, NOT_AND_OR = 0xAE /* lop3: (~a & b) | c */ };
+    ptx_kernel *k = l->k;
+    ptx_u32 bits = ptx_shl_b32(k, past, U32(2)), ones = U32(0xFFFFFFFF);
+    ptx_u32 more = ptx_sub_u32(k, ptx_max_u32(k, bits, U32(32)), U32(32));
+    const ptx_u32 kept[2] = {ptx_shl_b32(k, ones, bits), ptx_shl_b32(k, ones, more)};
+    for (int i = 0; i < 2; i++) {
+        l->rotation[2 * i] = ptx_lop3_b32(k, kept[i], U32(SECOND), U32(FIRST), NOT_AND_OR);
+        l->rotation[2 * i + 1] = ptx_shr_u32(k, l->rotation[2 * i], U32(16));
+    }
+    l->begin = ptx_add_u32(k, l->row, past);
+    l->words_at = ptx_and_b32(k, l->begin, U32(~3u));
+    l->shift = ptx_shl_b32(k, ptx_and_b32(k, past, U32(3)), U32(3));
+}
+
 void direct_lane_enter(struct direct_lane *l, ptx_u32 row, ptx_u32 unit)
 {
     ptx_kernel *k = l->k;
     l->row = row;
     if (direct_shifts(l->type)) {
-        ptx_u32 past =
-            ptx_and_b32(k, ptx_mul_lo_u32(k, unit, U32(unit_bytes(l->type->type))), U32(15));
-        l->row = ptx_add_u32(k, row, ptx_and_b32(k, past, U32(12)));
-        l->shift = ptx_shl_b32(k, ptx_and_b32(k, past, U32(3)), U32(3));
+        ptx_u32 past = direct_past(k, l->type, unit);
+        if (direct_rotates(l->type))
+            enter_rotated(l, past);
+        else
+            l->row = ptx_add_u32(k, row, past);
     }
     l->codes = ptx_mad_lo_u32(k, l->quad, U32(l->type->quad_bytes), l->row);
     for (int i = 0; i < 2; i++)
