@@ -420,7 +420,7 @@ static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
 
 /* Adds maps of the packed rows. */
 static void map_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
-                     const ptxgen_tile *v, struct launch_list *to)
+                     struct launch_list *to)
 {
     const ptxgen_gguf_linear_spec *s = &p->spec;
     const uint64_t columns = row_bytes(s, s->w_type[0]) / DIRECT_ELEMENT;
@@ -434,7 +434,7 @@ static void map_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
                                 .pitch = columns * DIRECT_ELEMENT,
                                 .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT16,
                                 .box_columns = gguf_linear_direct(p)->pitch / DIRECT_ELEMENT,
-                                .box_rows = is_gated(s) ? v->tile_n / 2 : v->tile_n};
+                                .box_rows = DIRECT_GROUP_ROWS / (is_gated(s) ? 2 : 1)};
     }
 }
 
@@ -452,7 +452,7 @@ static ptxgen_status list_direct(const ptxgen_gguf_linear_plan *p, const ptxgen_
     end += h.rows * h.columns * h.element;
     launch_list_map(to, &h, launch_map_type((uint8_t)gguf_linear_compute_type(s)),
                     dense_box_rows(v), v->cluster > 1 ? LAUNCH_MAP_AND_NONE : LAUNCH_MAP_AND_LAST);
-    map_rows(p, a, v, to);
+    map_rows(p, a, to);
     to->workspace_bytes = end;
     make_rows(p, a, direct_entry(p, DIRECT_PREPARE), h.address, to);
     to->entries[to->count - 1].values[PREPARE_COUNTERS] = a->workspace;

@@ -3,6 +3,8 @@
 #include "tests/problems.h"
 
 #include "src/harness/gguf_linear.h"
+#include "src/kernels/gguf/block.h"
+#include "src/kernels/half.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,13 +39,35 @@ static void assert_direct(const struct problem *p, bool expected)
 
 /* ---- weights ---- */
 
+static double held_in_f16(double value)
+{
+    return ptxgen_element_round(PTXGEN_F16, fmin(fmax(value, -65504), 65504));
+}
+
+/*
+ * Weight i of a row as it is multiplied: in f16 the block's scale and minimum are f16, and what
+ * they make of the code is rounded once; in bf16 it is the exact weight that is rounded.
+ */
+static double decoded(uint8_t type, ptxgen_element compute, const uint8_t *row, size_t i)
+{
+    const struct gguf_format *f = gguf_format_of(type);
+    struct gguf_block block;
+    f->unpack(row + i / f->info.block_weights * f->info.block_bytes, &block);
+    i %= f->info.block_weights;
+    double scale = (double)block.scale[i / block.group], min = (double)block.min[i / block.group];
+    if (compute == PTXGEN_F16)
+        return ptxgen_element_round(PTXGEN_F16,
+                                    held_in_f16(scale) * block.code[i] - held_in_f16(min));
+    return ptxgen_element_round(compute, (double)(float)(scale * block.code[i] - min));
+}
+
 /*
  * Rows of x are those of a unit matrix, so that each output is one weight of one unit, rounded
  * once: of K and of the codes nothing is in another's place.
  */
 static void check_unit(uint8_t type, uint8_t x_type, uint32_t k, uint32_t unit)
 {
-    enum { N = 24, MOST_K = 2048 };
+    enum { N = 24 };
     const ptxgen_gguf_linear_spec spec = {
         .k = k, .n = {N}, .w_type = {type}, .x_type = x_type, .y_type = PTXGEN_F32};
     struct device device = open_device(device_name);
@@ -54,34 +78,56 @@ static void check_unit(uint8_t type, uint8_t x_type, uint32_t k, uint32_t unit)
             typed_store(x_type, (void *)problem_at(&p, GGUF_LINEAR_AT_X, m, i), 0,
                         i == (size_t)unit * UNIT + m);
     check_problem(&p, &device);
-    for (size_t n = 0; n < N; n++) {
-        float w[MOST_K];
-        size_t bytes;
-        assert_int_equal(ptxgen_gguf_row_bytes(type, k, &bytes, NULL), PTXGEN_OK);
-        assert_int_equal(
-            ptxgen_gguf_decode_row(type, problem_at(&p, GGUF_LINEAR_AT_W, n, 0), bytes, k, w, NULL),
-            PTXGEN_OK);
+    for (size_t n = 0; n < N; n++)
         for (size_t m = 0; m < UNIT; m++) {
-            uint16_t rounded = 0;
-            typed_store(x_type, &rounded, 0, (double)w[unit * UNIT + m]);
-            assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0) ==
-                        typed_load(x_type, &rounded, 0));
+            const uint8_t *row = problem_at(&p, GGUF_LINEAR_AT_W, n, 0);
+            double w = decoded(type, x_type, row, (size_t)unit * UNIT + m);
+            assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0) == w);
         }
-    }
     problem_release(&p);
     device_close(&device);
 }
 
-/* Of units that begin at other places between multiples of 16 bytes, too. */
+/* Of units that begin at all places between multiples of 16 bytes. */
 static void each_weight_is_decoded_to_its_own_bits(void **state)
 {
+    enum { MOST_UNITS = 8 };
     (void)state;
-    for (uint32_t i = 0; i < 4 * TYPES; i++) {
-        const uint32_t units = types[i / 4].units < 2 ? 2 : types[i / 4].units;
-        const uint32_t unit = i % 4 < 2 ? i % 4 : units - 4 + i % 4;
-        if (test_in_share((int)i) && (units > 2 || i % 4 < 2))
-            check_unit(types[i / 4].type, i % 2 ? PTXGEN_BF16 : PTXGEN_F16, units * UNIT, unit);
+    for (uint32_t i = 0; i < TYPES * MOST_UNITS; i++) {
+        const uint32_t t = i / MOST_UNITS, unit = i % MOST_UNITS;
+        const uint32_t units = types[t].units < 2 ? 2 : types[t].units;
+        if (!test_in_share((int)i) || unit >= units)
+            continue;
+        check_unit(types[t].type, PTXGEN_F16, units * UNIT, unit);
+        check_unit(types[t].type, PTXGEN_BF16, units * UNIT, unit);
     }
+}
+
+/* Scales and minima of 189,000, whose weights are zeros: as f16 they are 65504, not infinities. */
+static void scales_beyond_f16_make_no_nan(void **state)
+{
+    enum { BYTES = 144, D = 0x69DC /* 3000 */, N = 24 };
+    const ptxgen_gguf_linear_spec spec = {.k = 256,
+                                          .n = {N},
+                                          .w_type = {PTXGEN_GGUF_Q4_K},
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F32};
+    struct device device = open_device(device_name);
+    struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 34, NULL);
+    (void)state;
+    for (size_t n = 0; n < N; n++) {
+        const uint16_t ends[2] = {D, n % 2 ? D : 0}; /* of codes 1 with minima, or codes 0 */
+        uint8_t *row = (void *)problem_at(&p, GGUF_LINEAR_AT_W, n, 0);
+        memcpy(row, ends, sizeof ends);
+        memset(row + 4, 0xFF, 12);
+        memset(row + 16, n % 2 ? 0x11 : 0, BYTES - 16);
+    }
+    check_problem(&p, &device);
+    for (size_t m = 0; m < 34; m++)
+        for (size_t n = 0; n < N; n++)
+            assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0) == 0);
+    problem_release(&p);
+    device_close(&device);
 }
 
 /* ---- what stands around the product ---- */
@@ -281,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_weight_is_decoded_to_its_own_bits),
+        cmocka_unit_test(scales_beyond_f16_make_no_nan),
         cmocka_unit_test(every_type_is_right_whatever_stands_around),
         cmocka_unit_test(matrices_that_share_x_are_right),
         cmocka_unit_test(views_that_are_strided_or_misaligned_are_right),

@@ -97,6 +97,20 @@ void gemm_ring_advance(ptx_kernel *k, const struct gemm_ring *r, struct gemm_rin
             ptx_mov_u32_to(k, *to[i], from[i]);
 }
 
+void gemm_ring_advance_by(ptx_kernel *k, const struct gemm_ring *r, struct gemm_ring_place *p,
+                          uint32_t count)
+{
+    ptx_add_u32_to(k, p->slot, p->slot, U32(count * r->stage_bytes));
+    ptx_add_u32_to(k, p->barrier, p->barrier, U32(count * 8));
+    ptx_pred wraps = ptx_setp_ge_u32(k, p->slot, r->slots_end);
+    ptx_u32 slot = ptx_sub_u32(k, p->slot, U32(r->stages * r->stage_bytes));
+    ptx_u32 barrier = ptx_sub_u32(k, p->barrier, U32(r->stages * 8));
+    ptx_u32 parity = ptx_xor_b32(k, p->parity, U32(1));
+    ptx_selp_u32_to(k, p->slot, slot, p->slot, wraps);
+    ptx_selp_u32_to(k, p->barrier, barrier, p->barrier, wraps);
+    ptx_selp_u32_to(k, p->parity, parity, p->parity, wraps);
+}
+
 static void wait_for(ptx_kernel *k, ptx_u32 barrier, uint32_t offset, ptx_u32 parity)
 {
     ptx_loop(k, spin) {

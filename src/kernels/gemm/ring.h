@@ -80,6 +80,9 @@ struct gemm_ring_place gemm_ring_first(ptx_kernel *k, const struct gemm_ring *r,
  */
 void gemm_ring_advance(ptx_kernel *k, const struct gemm_ring *r, struct gemm_ring_place *p,
                        const ptx_pred *more);
+/* Moves `p`, whose registers are written, on by `count` slots, of which the ring has as many. */
+void gemm_ring_advance_by(ptx_kernel *k, const struct gemm_ring *r, struct gemm_ring_place *p,
+                          uint32_t count);
 /* Producer: waits until the slot is empty, then expects `bytes` bytes at the full barrier. */
 void gemm_ring_claim(ptx_kernel *k, const struct gemm_ring *r, const struct gemm_ring_place *p,
                      uint32_t bytes);

@@ -9,8 +9,10 @@
  *     warps      decode 1 ─────│ decode 2 ─────│ decode 3 ─────│
  *
  * The bytes of a group are loaded before the wait for the products of the group before, so that
- * this wait hides their latency. A unit's slot is released once all its codes are in registers; a
- * slot of h when the products of the next group have begun and those that read it have ended.
+ * this wait hides their latency. A slot of packed rows is one warpgroup's: of g warpgroups each
+ * takes every g-th, and releases it once all codes are in registers, however far the others are. A
+ * slot of h is released when the products of the next group have begun and those that read it have
+ * ended.
  */
 #include "direct_lane.h"
 #include "emit.h"
@@ -35,7 +37,7 @@ struct direct {
         ptx_u32 row;    /* the tile's first row of its matrix, or token */
     } units, blocks;
 
-    struct gemm_ring ring;       /* of h; that of units is the entry's */
+    struct gemm_ring ring;       /* of h; that of packed rows is the entry's */
     struct gemm_ring_place read; /* the consumers' place in it */
     ptx_u32 held;                /* its slot before that one */
     ptx_pred releases;           /* whether the thread releases such slots */
@@ -60,10 +62,10 @@ static uint32_t slot_slices(const struct direct *d)
     return direct_slot_blocks(d->q.v) * BLOCK_SLICES;
 }
 
-/* Rows of w that a copy brings: a tile's, or of gate and of up. */
+/* Rows of w that a copy brings: a warpgroup's, or of gate and of up. */
 static uint32_t copy_rows(const struct direct *d)
 {
-    return is_gated(d->output.spec) ? d->q.v->tile_n / 2 : d->q.v->tile_n;
+    return is_gated(d->output.spec) ? DIRECT_GROUP_ROWS / 2 : DIRECT_GROUP_ROWS;
 }
 
 /* ---- packed rows ---- */
@@ -90,21 +92,28 @@ static void locate_units(struct gemm *g, struct gemm_producer *p)
     }
 }
 
-static void issue_unit(struct gemm *g, struct gemm_producer *p)
+/* The slots of all warpgroups; the entry moves on from the last one. */
+static void issue_units(struct gemm *g, struct gemm_producer *p)
 {
     struct direct *d = direct_of(g);
     const struct direct_producer *s = (const struct direct_producer *)p;
     ptx_kernel *k = g->k;
-    const uint32_t copies = is_gated(d->output.spec) ? 2 : 1;
-    gemm_ring_claim(k, &g->ring, &p->place, direct_unit_bytes(d->type, d->q.v));
+    const uint32_t copies = is_gated(d->output.spec) ? 2 : 1, groups = direct_groups(d->q.v);
     ptx_u32 column =
         ptx_mul_lo_u32(k, p->walk.stage, U32(unit_bytes(d->type->type) / DIRECT_ELEMENT));
     if (direct_shifts(d->type))
         column = ptx_and_b32(k, column, U32(~(CHUNK / DIRECT_ELEMENT - 1)));
-    const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
-    for (uint32_t i = 0; i < copies; i++)
-        ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot, (int)(i * copy_rows(d) * d->type->pitch),
-                                        s->map[i], corner, p->place.barrier, 0);
+    for (uint32_t group = 0; group < groups; group++) {
+        ptx_u32 row = ptx_add_u32(k, s->row, U32(group * copy_rows(d)));
+        const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(row)};
+        gemm_ring_claim(k, &g->ring, &p->place, direct_unit_bytes(d->type));
+        for (uint32_t i = 0; i < copies; i++)
+            ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot,
+                                            (int)(i * copy_rows(d) * d->type->pitch), s->map[i],
+                                            corner, p->place.barrier, 0);
+        if (group + 1 < groups)
+            gemm_ring_advance(k, &g->ring, &p->place, NULL);
+    }
 }
 
 /* ---- h ---- */
@@ -175,7 +184,7 @@ static void produce(struct gemm *g)
     const uint32_t first = gemm_tile_threads(d->q.v);
     ptx_if(k, ptx_setp_eq_u32(k, g->at.thread, U32(first))) {
         d->units.p.locate = locate_units;
-        d->units.p.issue = issue_unit;
+        d->units.p.issue = issue_units;
         begin_producer(d, &d->units, &g->ring);
         for (uint32_t i = 0; i < (is_gated(d->output.spec) ? 2 : 1); i++)
             d->units.map[i] = ptx_mov_u64(k, ptx_param_address(k, d->w_maps[i]));
@@ -254,7 +263,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
             gemm_ring_advance(k, &d->ring, &d->read, NULL);
         }
     }
-    gemm_ring_advance(k, &g->ring, &g->read, NULL);
+    gemm_ring_advance_by(k, &g->ring, &g->read, direct_groups(d->q.v));
 }
 
 static void drain(struct gemm *g)
@@ -281,8 +290,8 @@ static void begin(struct gemm *g)
     if (g->cluster > 1)
         q->last_tile = gemm_divide(k, ptx_sub_u32(k, g->end, U32(1)), g->division.stages);
     g->ring = (struct gemm_ring){.stages = q->v->stages,
-                                 .stage_bytes = direct_unit_bytes(d->type, q->v),
-                                 .users = gemm_tile_threads(q->v) / 32,
+                                 .stage_bytes = direct_unit_bytes(d->type),
+                                 .users = GEMM_WARPGROUP_WARPS,
                                  .by_lane = true};
     const uint32_t slot_bytes = direct_slot_blocks(q->v) * block_bytes(d);
     d->ring = (struct gemm_ring){.stages = q->v->steps,
@@ -315,9 +324,10 @@ static void find_lane(struct direct *d)
     struct dense_product *q = &d->q;
     ptx_kernel *k = q->g.k;
     const bool gated = is_gated(d->output.spec);
-    const uint32_t rows = gated ? HALF_ROWS : TILE_ROWS;
+    const uint32_t rows = copy_rows(d) / GEMM_WARPGROUP_WARPS;
     l->second = (gated ? copy_rows(d) : HALF_ROWS) * d->type->pitch;
-    ptx_u32 row = ptx_mad_lo_u32(k, q->along_n, U32(rows), q->g.at.group);
+    ptx_u32 warp = ptx_and_b32(k, q->along_n, U32(GEMM_WARPGROUP_WARPS - 1));
+    ptx_u32 row = ptx_mad_lo_u32(k, warp, U32(rows), q->g.at.group);
     d->lane_at = ptx_mul_lo_u32(k, row, U32(d->type->pitch));
     l->k = k;
     l->type = d->type;
@@ -331,13 +341,15 @@ static void begin_consumer(struct gemm *g)
     struct direct *d = direct_of(g);
     struct dense_product *q = &d->q;
     ptx_kernel *k = g->k;
-    dense_begin_warpgroup(g);
+    ptx_u32 group = dense_begin_warpgroup(g);
     find_lane(d);
     for (uint32_t i = 0; i < 2 * GROUP; i++)
         gemm_new_registers(k, d->a[i % 2][i / 2], 4);
     dense_declare_sums(q);
     ptx_u32 stages = gemm_begin_reading(g);
     q->accumulate = ptx_setp_eq_u32(k, stages, stages);
+    ptx_mad_lo_u32_to(k, g->read.slot, group, U32(g->ring.stage_bytes), g->read.slot);
+    ptx_mad_lo_u32_to(k, g->read.barrier, group, U32(8), g->read.barrier);
     d->read = gemm_ring_first(k, &d->ring, false);
     d->held = ptx_mov_u32(k, d->read.barrier);
     d->releases = gemm_ring_releasers(k, &d->ring, &g->at);

@@ -5,7 +5,7 @@
  * and the warps decode them into the registers that are operand A of wgmma (sm_90a):
  *
  *     x, residual ─▶ [norms] ─▶ h, with the order of K in each unit of 256 changed
- *     w ── tensor copies, 256 of K of tile_n rows ─▶ ring of units ─ decode ─▶ A ─┐
+ *     w ── tensor copies, 256 of K of 64 rows ─────▶ ring of units ─ decode ─▶ A ─┐
  *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ─────────▶ B ─┴ wgmma ─▶ sums
  *
  * The CTAs of a cluster of two have the same tokens, which they multicast, and features of their
@@ -21,17 +21,24 @@
  * Other specs are multiplied as inflate.h says.
  *
  * A tensor copy begins at a multiple of 16 bytes of a row, where the unit may not: a row's unit
- * then begins up to 14 bytes into its row of a slot, which is the same for all rows.
+ * then begins up to 14 bytes into its row of a slot, which is the same for all rows. Where that is
+ * no multiple of 4, each 16 values of K are rotated by as many, so that lanes load whole words:
+ *
+ *     past = 6      │......0123456789│ABCDEF..........│   a row of a slot, from multiples of 16 on
+ *     h, registers  │ABCDEF0123456789│                    bytes from two chunks, by prmt
  */
 #ifndef PTXGEN_GGUF_LINEAR_DIRECT_H
 #define PTXGEN_GGUF_LINEAR_DIRECT_H
 
 #include "inflate.h"
 
+#include "../gguf/block.h"
+
 enum {
     DIRECT_SLICES = 16, /* of a unit */
     DIRECT_BLOCK = 64,  /* values of K of a block of h: 128 bytes of a row */
     DIRECT_BLOCKS = UNIT / DIRECT_BLOCK,
+    DIRECT_GROUP_ROWS = 64, /* of w, of a warpgroup */
     DIRECT_RUN = 4,         /* neighbours along K that a lane has in a slice, of a row */
     DIRECT_MOST_SCALES = 4, /* that a lane needs of a row's unit */
     DIRECT_ELEMENT = 2,     /* bytes of an element of w's tensor maps, whose boxes have up to 256 */
@@ -49,26 +56,31 @@ struct direct_type {
     uint32_t pitch;
     /*
      * Where a run of four values of h goes: the number of its first column is the xor of
-     * columns[b] over the bits b of the run's number in its unit. 16 and above are the slice, 2 and
-     * 4 the quad lane.
+     * columns[b] over the bits b of the run's number in its unit, after the rotation. 16 and above
+     * are the slice, 2 and 4 the quad lane. Where there is a rotation columns[1] is twice
+     * columns[0].
      */
     uint8_t columns[6];
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
-    uint32_t bias;       /* by which codes are too large: 0 or a power of two */
-    bool is_single;      /* weights are d·(code − bias) with d in f16 */
-    bool keeps_nibbles;  /* codes of odd slices stay in bits 4 to 7 */
+    uint32_t bias;       /* by which codes are too large: a power of two; 0: there are minima */
     /* Computes what of the lane's place the type needs; NULL: nothing. */
     void (*begin)(struct direct_lane *l);
     /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
     void (*load)(struct direct_lane *l, int row, uint32_t slice, uint32_t count);
-    /* The codes of a slice in both halves of words: the run's first and third, second and fourth.
+    /*
+     * The codes of a slice as numbers: the run's first and third, second and fourth; of a rotated
+     * run the first and second, third and fourth, as it may begin with the second half of another.
      */
     void (*codes)(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2]);
-    /* Which of the scales a slice has. */
+    /* Which of the scales a slice has; and by how many bits its codes are too high (NULL: 0). */
     uint32_t (*scale_of)(uint32_t slice);
+    uint32_t (*shift_of)(uint32_t slice);
 };
 /* NULL for a type that these launches do not multiply. */
 const struct direct_type *gguf_linear_direct_type(uint32_t type);
+
+/* What weight i of a block is as f16 where these launches compute in f16. */
+double direct_f16_weight(const struct gguf_block *block, size_t i);
 
 /* The type of all matrices where the spec is multiplied by these launches, else NULL. */
 const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan);
@@ -81,15 +93,26 @@ static inline uint32_t direct_slot_bytes(const ptxgen_tile *v)
 {
     return direct_slot_blocks(v) * v->tile_m * DENSE_BLOCK_BYTES;
 }
-/* A slot of the ring of packed rows. */
-static inline uint32_t direct_unit_bytes(const struct direct_type *type, const ptxgen_tile *v)
+/* A slot of the ring of packed rows: a unit of the rows that a warpgroup decodes. */
+static inline uint32_t direct_unit_bytes(const struct direct_type *type)
 {
-    return v->tile_n * type->pitch;
+    return DIRECT_GROUP_ROWS * type->pitch;
+}
+static inline uint32_t direct_groups(const ptxgen_tile *v)
+{
+    return v->tile_n / DIRECT_GROUP_ROWS;
 }
 /* Whether units begin at other places than multiples of 16 bytes. */
 static inline bool direct_shifts(const struct direct_type *type)
 {
     return unit_bytes(type->type) % 16 != 0;
+}
+/* Bytes by which unit number `unit` of a row begins behind a multiple of 16: an even number. */
+ptx_u32 direct_past(ptx_kernel *k, const struct direct_type *type, ptx_u32 unit);
+/* Whether they begin at other places than multiples of 4 bytes, and values of K are rotated. */
+static inline bool direct_rotates(const struct direct_type *type)
+{
+    return unit_bytes(type->type) % 4 != 0;
 }
 /* Flags of a launch's CTAs (fixup.h), at the beginning of its workspace. */
 static inline uint32_t direct_flags(const ptxgen_gguf_linear_plan *plan)

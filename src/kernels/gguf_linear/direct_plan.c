@@ -2,6 +2,9 @@
 /* The tiles of direct.h. */
 #include "direct.h"
 
+#include "../half.h"
+
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +31,22 @@ const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan
     return type;
 }
 
+/* ---- weights in f16 ---- */
+
+static double held_in_f16(double number)
+{
+    const double most = 65504;
+    return ptxgen_element_round(PTXGEN_F16, fmin(fmax(number, -most), most));
+}
+
+double direct_f16_weight(const struct gguf_block *block, size_t i)
+{
+    const size_t group = i / block->group;
+    const double scale = held_in_f16((double)block->scale[group]);
+    const double minimum = held_in_f16((double)block->min[group]);
+    return ptxgen_element_round(PTXGEN_F16, scale * block->code[i] - minimum);
+}
+
 /* ---- tiles ---- */
 
 static void derive(ptxgen_tile *v)
@@ -39,7 +58,7 @@ static void derive(ptxgen_tile *v)
 static uint64_t shared_bytes(const void *of, const ptxgen_tile *v)
 {
     const struct direct_type *type = gguf_linear_direct(of);
-    return (uint64_t)v->stages * direct_unit_bytes(type, v) + v->steps * direct_slot_bytes(v) +
+    return (uint64_t)v->stages * direct_unit_bytes(type) + v->steps * direct_slot_bytes(v) +
            dense_staging_bytes(v) + gemm_ring_barrier_bytes(v->stages + v->steps);
 }
 
@@ -77,7 +96,7 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
     enum { HIDING_TOKENS = 32, END = 2500000, END_TOKEN = 20000 };
     const ptxgen_gguf_linear_plan *plan = of;
     const ptxgen_gguf_linear_spec *s = &plan->spec;
-    const uint64_t w = direct_unit_bytes(gguf_linear_direct(plan), v);
+    const uint64_t w = (uint64_t)v->tile_n * gguf_linear_direct(plan)->pitch;
     const uint64_t x = (uint64_t)v->tile_m * UNIT * 2, rows = (m + v->tile_m - 1) / v->tile_m;
     const uint64_t times[TIMES] = {w * 1000 / MEMORY / rows, (w + x / v->cluster) * 1000 / L2,
                                    (uint64_t)v->tile_n * UNIT * 1000 / DECODING,
@@ -148,8 +167,8 @@ const struct gemm_planner gguf_linear_direct_planner = {
     .most_variants = PTXGEN_GGUF_LINEAR_DIRECT,
     .is_plan = gguf_linear_is_plan,
     .defaults = {.warp_n = 16, .wm = 1, .wk = 1, .ctas = 1, .pass_m = 16, .cluster = 1, .split = 1},
-    .least_stages = 2,
-    .most_stages = {8, 8, 8},
+    .least_stages = 4,
+    .most_stages = {16, 16, 16},
     .derive = derive,
     .adapt = adapt,
     .shared_bytes = shared_bytes,

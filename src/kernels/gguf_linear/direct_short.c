@@ -33,48 +33,24 @@ uint32_t direct_by_block(uint32_t slice)
     return slice / 8;
 }
 
-/* Where nibbles stay in their places, low and high ones of a block have scales of their own. */
-static uint32_t by_block_and_nibble(uint32_t slice)
-{
-    return slice / 8 + BLOCKS * (slice % 2);
-}
-
 /* ---- scales ---- */
 
-/* The f16 at an even offset, as f32. */
-static ptx_f32 half_at(struct direct_lane *l, int row, uint32_t offset)
+static void set_number(struct direct_lane *l, int row, struct direct_number *to, uint32_t offset)
 {
-    ptx_f32 parts[2];
-    direct_widen(l, word_at(l, row, offset / 4), parts);
-    return parts[offset % 4 != 0];
+    direct_set_half(l, to, word_at(l, row, offset / 4), offset % 4 != 0);
 }
 
 /* The scale of block b at `offset`, of a type without a minimum. */
-static void set_half(struct direct_lane *l, int row, uint32_t b, uint32_t offset)
+static void set_scale(struct direct_lane *l, int row, uint32_t b, uint32_t offset)
 {
-    ptx_kernel *k = l->k;
-    if (direct_is_single(l)) {
-        ptx_u32 word = word_at(l, row, offset / 4);
-        l->halves[row][b] = ptx_prmt_b32(k, word, word, U32(offset % 4 ? 0x3232 : 0x1010));
-        l->halves[row][b + BLOCKS] = l->halves[row][b];
-        return;
-    }
-    ptx_f32 d = half_at(l, row, offset);
-    direct_set_scale(l, row, (int)b, ptx_mul_f32(k, d, F32(direct_low_unit)), direct_low_unit);
-    if (l->type->keeps_nibbles)
-        direct_set_scale(l, row, (int)b + BLOCKS, ptx_mul_f32(k, d, F32(direct_high_unit)),
-                         direct_high_unit);
+    set_number(l, row, &l->scale[row][b], offset);
 }
 
 /* The scale of block b at `offset`, and the minimum behind it. */
 static void set_both(struct direct_lane *l, int row, uint32_t b, uint32_t offset)
 {
-    ptx_f32 d = half_at(l, row, offset), min = half_at(l, row, offset + 2);
-    for (uint32_t n = 0; n < 2; n++) {
-        const float unit = n && l->type->keeps_nibbles ? direct_high_unit : direct_low_unit;
-        l->scale[row][b + BLOCKS * n] = ptx_mul_f32(l->k, d, F32(unit));
-        l->offset[row][b + BLOCKS * n] = min;
-    }
+    set_number(l, row, &l->scale[row][b], offset);
+    set_number(l, row, &l->offset[row][b], offset + 2);
 }
 
 /* ---- blocks ---- */
@@ -99,7 +75,7 @@ static void load_nibbles(struct direct_lane *l, int row, uint32_t slice, uint32_
 
 static void load_q4_0(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
 {
-    load_nibbles(l, row, slice, count, 2, set_half);
+    load_nibbles(l, row, slice, count, 2, set_scale);
 }
 
 static void load_q4_1(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
@@ -127,7 +103,7 @@ static void five_bit_codes(struct direct_lane *l, int row, uint32_t slice, uint3
 
 static void load_q5_0(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
 {
-    load_nibbles(l, row, slice, count, 6, set_half);
+    load_nibbles(l, row, slice, count, 6, set_scale);
 }
 
 static void q5_0_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
@@ -150,7 +126,7 @@ static void load_q8_0(struct direct_lane *l, int row, uint32_t slice, uint32_t c
     enum { BLOCK = 34 };
     for (uint32_t i = slice; i < slice + count; i++) {
         if (i % 8 == 0)
-            set_half(l, row, i / 8, BLOCK * (i / 8));
+            set_scale(l, row, i / 8, BLOCK * (i / 8));
         bytes_at(l, row, BLOCK * (i / 8) + 2 + i % 8 * 4);
     }
 }
@@ -192,7 +168,7 @@ static void load_iq4_nl(struct direct_lane *l, int row, uint32_t slice, uint32_t
 {
     for (uint32_t i = slice; i < slice + count; i++) {
         if (i % 8 == 0)
-            set_half(l, row, i / 8, i / 8 * (l->type->quad_bytes / BLOCKS));
+            set_scale(l, row, i / 8, i / 8 * (l->type->quad_bytes / BLOCKS));
         if (i % 2 == 0)
             direct_look_up(l, bytes_at(l, row, nibbles_from(l, i, 2)), l->found[row]);
     }
@@ -211,25 +187,23 @@ static const struct direct_type types[] = {
      .columns = {32, 64, 16, 128, 2, 4},
      .quad_bytes = 36,
      .bias = 8,
-     .is_single = true,
-     .keeps_nibbles = true,
      .load = load_q4_0,
      .codes = nibble_codes,
-     .scale_of = by_block_and_nibble},
+     .scale_of = direct_by_block,
+     .shift_of = direct_nibble_shift},
     {.type = PTXGEN_GGUF_Q4_1,
      .pitch = 176,
      .columns = {32, 64, 16, 128, 2, 4},
      .quad_bytes = 40,
-     .keeps_nibbles = true,
      .load = load_q4_1,
      .codes = nibble_codes,
-     .scale_of = by_block_and_nibble},
+     .scale_of = direct_by_block,
+     .shift_of = direct_nibble_shift},
     {.type = PTXGEN_GGUF_Q5_0,
      .pitch = 176,
      .columns = {32, 64, 16, 128, 2, 4},
      .quad_bytes = 44,
      .bias = 16,
-     .is_single = true,
      .load = load_q5_0,
      .codes = q5_0_codes,
      .scale_of = direct_by_block},
@@ -245,7 +219,6 @@ static const struct direct_type types[] = {
      .columns = {16, 32, 64, 128, 2, 4},
      .quad_bytes = 68,
      .bias = 128,
-     .is_single = true,
      .load = load_q8_0,
      .codes = q8_0_codes,
      .scale_of = direct_by_block},
@@ -254,7 +227,6 @@ static const struct direct_type types[] = {
      .columns = {32, 64, 16, 128, 2, 4},
      .quad_bytes = 36,
      .bias = 128,
-     .is_single = true,
      .load = load_iq4_nl,
      .codes = iq4_nl_codes,
      .scale_of = direct_by_block},

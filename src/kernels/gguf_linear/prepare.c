@@ -274,26 +274,59 @@ static void store_row(struct preparer *p, ptx_u32 column, const ptx_f32 h[LANE_V
     }
 }
 
-/* Both runs of four of the lane's values of a row, in the order of direct.h. */
+enum { H_BYTES = 2, SECOND_PAIR = 8 /* columns behind a run's first pair */ };
+
+/* Columns by bits of the run's number, from bit `first` on, of which bit 1 is bit 0 of the lane. */
+static ptx_u32 ordered_column(struct preparer *p, ptx_u32 unit, uint32_t first)
+{
+    enum { BITS = 6 };
+    ptx_kernel *k = p->k;
+    ptx_u32 column = ptx_mul_lo_u32(k, unit, U32(UNIT));
+    for (uint32_t b = first; b < BITS; b++) {
+        ptx_u32 bit = ptx_bfe_u32(k, p->lane, U32(b - 1), U32(1));
+        column = ptx_xor_b32(k, column, ptx_mul_lo_u32(k, bit, U32(p->order->columns[b])));
+    }
+    return column;
+}
+
+/* Pairs of neighbours, each to its place among the 16 that are rotated (direct.h). */
+static void store_rotated(struct preparer *p, ptx_u32 unit, ptx_u64 row,
+                          const ptx_f32 h[LANE_VALUES])
+{
+    enum { FIRST_ROTATED = 2, RUN = 12, PAIR = 2 /* bits of a place among 16 */ };
+    ptx_kernel *k = p->k;
+    ptx_u32 column = ordered_column(p, unit, FIRST_ROTATED);
+    ptx_u32 past = direct_past(k, p->order, unit);
+    ptx_u32 first = ptx_mad_lo_u32(k, p->lane, U32(LANE_VALUES), past);
+    for (uint32_t i = 0; i < LANE_VALUES; i += 2) {
+        ptx_u32 place = ptx_add_u32(k, first, U32(i));
+        ptx_u32 run = ptx_and_b32(k, place, U32(RUN)), pair = ptx_and_b32(k, place, U32(PAIR));
+        ptx_u32 of_run = ptx_mad_lo_u32(k, run, U32(p->order->columns[0] / DIRECT_RUN), column);
+        ptx_u32 at = ptx_mad_lo_u32(k, pair, U32(SECOND_PAIR / PAIR), of_run);
+        ptx_st_global_u32(k, ptx_mad_wide_u32(k, at, U32(H_BYTES), row), 0,
+                          gemm_narrow_pair(k, p->row_type == PTXGEN_BF16, h[i], h[i + 1]));
+    }
+}
+
+/* The lane's values of a row, two runs of four, in the order of direct.h. */
 static void store_ordered(struct preparer *p, ptx_u32 unit, const ptx_f32 h[LANE_VALUES])
 {
-    enum { ELEMENT = 2, LANE_BITS = 5, SECOND = 8 };
     ptx_kernel *k = p->k;
     const uint8_t *columns = p->order->columns;
     const bool bf16 = p->row_type == PTXGEN_BF16;
-    ptx_u32 column = ptx_mul_lo_u32(k, unit, U32(UNIT));
-    for (uint32_t b = 0; b < LANE_BITS; b++) {
-        ptx_u32 bit = ptx_bfe_u32(k, p->lane, U32(b), U32(1));
-        column = ptx_xor_b32(k, column, ptx_mul_lo_u32(k, bit, U32(columns[b + 1])));
+    ptx_u64 row = ptx_mad_wide_u32(k, p->token, U32(p->spec->k * H_BYTES), p->records);
+    if (direct_rotates(p->order)) {
+        store_rotated(p, unit, row, h);
+        return;
     }
-    ptx_u64 row = ptx_mad_wide_u32(k, p->token, U32(p->spec->k * ELEMENT), p->records);
+    ptx_u32 column = ordered_column(p, unit, 1);
     ptx_u32 of_other = ptx_xor_b32(k, column, U32(columns[0]));
-    ptx_u64 to = ptx_mad_wide_u32(k, column, U32(ELEMENT), row);
-    ptx_u64 other = ptx_mad_wide_u32(k, of_other, U32(ELEMENT), row);
+    ptx_u64 to = ptx_mad_wide_u32(k, column, U32(H_BYTES), row);
+    ptx_u64 other = ptx_mad_wide_u32(k, of_other, U32(H_BYTES), row);
     for (int i = 0; i < LANE_VALUES; i++) {
         const int run = i / DIRECT_RUN, of_run = i % DIRECT_RUN;
         if (of_run < 2)
-            ptx_st_global_u32(k, run ? other : to, ELEMENT * SECOND * of_run,
+            ptx_st_global_u32(k, run ? other : to, H_BYTES * SECOND_PAIR * of_run,
                               gemm_narrow_pair(k, bf16, h[i], h[i + 2]));
     }
 }

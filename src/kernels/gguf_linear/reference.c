@@ -28,6 +28,9 @@
  *
  *     |ŷ − y| ≤ Σ |w|·e + s·(|h| + e) + g(depth)·Σ (|w| + s)·(|h| + e)
  *
+ * Those that decode in packed f16 (direct.h) have the weight of direct_f16_weight, whose difference
+ * from the exact one is s.
+ *
  * Matrices in floats round neither h nor w: products are exact, and a term passes float_depth
  * additions (floats.h):
  *
@@ -40,8 +43,8 @@
  * third of (Σ w²·half²); each unit's roundings have a third of the square of 2⁻²⁴ of what is added;
  * errors of 1/rms, which a row has in common, widen both sides.
  */
+#include "direct.h"
 #include "floats.h"
-#include "inflate.h"
 
 #include "../activation.h"
 #include "../bound.h"
@@ -71,9 +74,10 @@ struct token {
     bool is_open;                    /* squares are below what f32 holds: no statement */
 };
 
-/* A row of w as the two parts of each weight, and by unit the largest scale. */
+/* A row of w as the two parts of each weight, and what launches of rounded operands multiply. */
 struct row {
     double *scaled, *min; /* [k] */
+    double *off;          /* [k]: by which the rounded weight may be off */
     double largest_scale, largest;
 };
 
@@ -212,6 +216,21 @@ static void make_token(const struct job *j, size_t m, struct token *t, void *sum
 
 /* ---- rows ---- */
 
+/* Whether launches of rounded operands have the weights of direct_f16_weight. */
+static bool decodes_in_f16(const struct job *j)
+{
+    return j->plan->direct_count && gguf_linear_compute_type(j->spec) == PTXGEN_F16;
+}
+
+/* By which a weight is off that is rounded to f32 and then to the compute type. */
+static double off_rounded(const struct job *j, double w)
+{
+    const ptxgen_element type = gguf_linear_compute_type(j->spec);
+    if (ptxgen_element_round(type, w) == w)
+        return 0;
+    return unit_f32 * fabs(w) + ptxgen_element_half_ulp(type, fabs(w));
+}
+
 static ptxgen_status decode_floats(const struct job *j, uint32_t matrix, size_t n, struct row *row,
                                    ptxgen_error *err)
 {
@@ -223,6 +242,7 @@ static ptxgen_status decode_floats(const struct job *j, uint32_t matrix, size_t 
     for (size_t k = 0; k < j->spec->k; k++) {
         row->scaled[k] = ptxgen_element_load(element, bytes, k);
         row->min[k] = 0;
+        row->off[k] = off_rounded(j, row->scaled[k]);
         row->largest = fmax(row->largest, fabs(row->scaled[k]));
         if (!isfinite(row->scaled[k]))
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -238,6 +258,7 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
     const uint32_t type = j->spec->w_type[matrix];
     const struct gguf_format *f = gguf_format_of(type);
     const uint8_t *bytes = (const uint8_t *)j->o->w[matrix] + n * row_bytes(j->spec, type);
+    const bool in_f16 = decodes_in_f16(j);
     row->largest_scale = row->largest = 0;
     if (is_float(j->spec, matrix))
         return decode_floats(j, matrix, n, row, err);
@@ -249,7 +270,10 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
             unsigned g = (unsigned)i / block.group;
             row->scaled[first + i] = (double)block.scale[g] * block.code[i];
             row->min[first + i] = (double)block.min[g];
-            row->largest = fmax(row->largest, fabs(row->scaled[first + i] - row->min[first + i]));
+            double w = row->scaled[first + i] - row->min[first + i];
+            double decoded = in_f16 ? direct_f16_weight(&block, i) : w;
+            row->off[first + i] = in_f16 ? fabs(decoded - w) : off_rounded(j, w);
+            row->largest = fmax(row->largest, fmax(fabs(w), fabs(decoded)));
             if (!isfinite(block.scale[g]) || !isfinite(block.min[g]))
                 return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                    "row %zu of w[%u] has a block (%zu) whose scale or minimum is "
@@ -283,17 +307,18 @@ static struct estimate multiply_rounded(const struct job *j, const struct row *r
     enum { CUTS = 22, TERMS = 16 }; /* of 16 products, as in linear.c */
     const ptxgen_dense_spec *s = &j->plan->inflated.spec;
     const ptxgen_element type = (ptxgen_element)s->type;
+    const double off_variance = decodes_in_f16(j) ? 1 : 1.0 / 3; /* of an error, or its bound */
     double sum = 0, errors = 0, parts = 0, weights = 0, tokens = 0, variance = 0, squares = 0;
     for (size_t k = 0; k < s->k; k++) {
         double w = row->scaled[k] - row->min[k], most = fabs(t->h[k]) + t->error[k];
-        double off = unit_f32 * fabs(w) + ptxgen_element_half_ulp(type, fabs(w));
-        double off_w = ptxgen_element_round(type, w) == w ? 0 : off;
+        double off_w = row->off[k];
         sum += w * t->h[k];
         errors += fabs(w) * t->error[k] + off_w * most;
         parts += (fabs(w) + off_w) * most;
         weights += fabs(w);
         tokens += most;
-        variance += (w * w * t->error[k] * t->error[k] + off_w * off_w * most * most) / 3;
+        variance += w * w * t->error[k] * t->error[k] / 3;
+        variance += off_w * off_w * most * most * off_variance;
         squares += k % TERMS ? 0 : sum * sum + parts * parts;
     }
     const double factor =
@@ -526,13 +551,14 @@ static ptxgen_status check(const struct job *j, uint32_t matrix, uint32_t first_
 /* One zeroed block of doubles for two rows of w and all tokens; NULL when there is no room. */
 static double *allocate(const struct job *j, struct token *tokens, struct row rows[2])
 {
-    const size_t k = j->spec->k, all = units(j->spec), each = 2 * (k + all);
+    const size_t k = j->spec->k, all = units(j->spec), each = 3 * k + 2 * all;
     double *memory = calloc(((size_t)j->o->m + 2) * each, sizeof *memory);
     if (!memory)
         return NULL;
     for (size_t i = 0; i < 2; i++) {
         rows[i].scaled = memory + i * each;
         rows[i].min = rows[i].scaled + k;
+        rows[i].off = rows[i].min + k;
     }
     for (size_t m = 0; m < j->o->m; m++) {
         tokens[m].h = memory + (m + 2) * each;
