@@ -50,7 +50,8 @@
  *   right or not a finite number.
  * - The fixed point's power of two is at least 2⁻¹²⁵.
  *
- * From 9 to 32 tokens are multiplied in the same way, eight after eight.
+ * From 9 to 32 tokens are multiplied in the same way, eight after eight, where no kernel below that
+ * decodes in registers serves them.
  *
  * More than 32 tokens, or fewer where all matrices are floats, namely more than 8, or more than 2
  * of a single matrix in F16 or BF16 that is of the compute type, are multiplied as the family
@@ -67,7 +68,7 @@
  *
  * On sm_90a, with `compute` f16 or bf16, matrices that are all of one type, neither MXFP4 nor
  * floats, K a multiple of 256 and rows of a multiple of 16 bytes (IQ4_XS: K a multiple of 512, Q2_K
- * 1024, Q3_K and Q6_K 2048), more than 32 tokens are instead multiplied by one kernel that decodes
+ * 1024, Q3_K and Q6_K 2048), more than 8 tokens are instead multiplied by one kernel that decodes
  * the weights in registers, and h is all that the workspace has. The launch enqueues a kernel that
  * makes h, and that one. In bf16, weights are rounded as those above. In f16 the scale s and the
  * minimum m of a group of weights are rounded to f16 first, and then s·q − m once: a weight is off
@@ -132,8 +133,8 @@ typedef struct ptxgen_gguf_linear_spec {
     uint8_t epilogue;                            /**< ptxgen_epilogue */
     uint8_t bias;                                /**< 1: f32 biases are added */
     /**
-     * What more than 32 tokens, of floats fewer, are multiplied in: 0, x's type, or the
-     * ptxgen_element f16 or bf16.
+     * What tensor cores multiply, for more than 32 tokens, or 8 where weights are decoded in
+     * registers, and of floats fewer: 0, x's type, or the ptxgen_element f16 or bf16.
      */
     uint8_t compute;
     uint8_t reserved[1];
@@ -175,7 +176,7 @@ typedef struct ptxgen_gguf_linear_plan {
     /** More than 32 tokens, of floats fewer: the product of a slice of the weights; else zeros. */
     ptxgen_dense_plan inflated;
     /**
-     * More than 32 tokens, where one kernel decodes and multiplies: its tiles, by rising tile_m,
+     * More than 8 tokens, where one kernel decodes and multiplies: its tiles, by rising tile_m,
      * whose `stages` are slots of 256 of K of 64 rows of w, and `steps` slots of 64 to 256 of K of
      * h; `inflated` has no variants then.
      */
@@ -193,15 +194,15 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_s
                                                       ptxgen_gguf_linear_plan *plan,
                                                       ptxgen_error *err);
 /**
- * The variant that serves m tokens; NULL when m is 0, above 32, of floats fewer, or the spec's
- * max_m, or N is 0.
+ * The variant that serves m tokens; NULL when m is 0, above 32, where the plan has direct tiles
+ * above 8, of floats fewer, or the spec's max_m, or N is 0.
  */
 PTXGEN_API const ptxgen_gguf_linear_variant *
 ptxgen_gguf_linear_choose(const ptxgen_gguf_linear_plan *plan, uint64_t m);
 /** The tile that multiplies a slice for m tokens, more than those; NULL for other m, and plans. */
 PTXGEN_API const ptxgen_tile *
 ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *plan, uint64_t m);
-/** The tile that decodes and multiplies for m tokens, more than 32; NULL for other m, and plans. */
+/** The tile that decodes and multiplies for m tokens, more than 8; NULL for other m, and plans. */
 PTXGEN_API const ptxgen_tile *ptxgen_gguf_linear_choose_direct(const ptxgen_gguf_linear_plan *plan,
                                                                uint64_t m);
 /** CTAs of the product in a launch of m tokens. */
@@ -303,8 +304,8 @@ typedef struct ptxgen_gguf_linear_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights until that kernel's
-     * results are visible; who may have written them says kernel.h, "Overlap". More than 32 tokens,
-     * of floats fewer, do not begin early.
+     * results are visible; who may have written them says kernel.h, "Overlap". Tokens that no
+     * variant serves, but a tile of the plan, do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
@@ -346,8 +347,8 @@ PTXGEN_API ptxgen_status ptxgen_gguf_linear_workspace_bytes(const ptxgen_gguf_li
 
 /**
  * Enqueues the product on `stream`, which takes, for each 8 tokens, one kernel or two for quantised
- * matrices, one or two for floats, and one for a gate of two types or of floats; more than 32, of
- * floats fewer, take one for h, and two to four for each slice of the weights, or one that decodes
+ * matrices, one or two for floats, and one for a gate of two types or of floats; more tokens than
+ * variants serve take one for h, and two to four for each slice of the weights, or one that decodes
  * and multiplies. A launch does not allocate or synchronise, and may be captured. Launches that may
  * run at the same time need workspaces of their own. Errors, before anything runs:
  * PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned address, a

@@ -416,7 +416,7 @@ static ptxgen_status list_inflated(const ptxgen_gguf_linear_plan *p,
     return status;
 }
 
-/* ---- more than 32 tokens, decoded to registers (direct.h) ---- */
+/* ---- more than 8 tokens, decoded to registers (direct.h) ---- */
 
 /* Adds maps of the packed rows. */
 static void map_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
@@ -476,7 +476,7 @@ static ptxgen_status list_direct(const ptxgen_gguf_linear_plan *p, const ptxgen_
     return PTXGEN_OK;
 }
 
-/* ---- up to 32 tokens ---- */
+/* ---- few tokens, in passes of 8 ---- */
 
 /* The arguments of a pass over eight tokens; only the first may begin early. */
 static ptxgen_gguf_linear_args pass_of(const ptxgen_gguf_linear_plan *p,

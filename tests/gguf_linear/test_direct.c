@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of more than 32 tokens whose weights are decoded in registers. */
+/* Launches of more than 8 tokens whose weights are decoded in registers. */
 #include "tests/problems.h"
 
 #include "src/harness/gguf_linear.h"
@@ -156,8 +156,8 @@ static ptxgen_gguf_linear_spec spec_of(uint8_t type, uint32_t units, unsigned i)
 
 static void every_type_is_right_whatever_stands_around(void **state)
 {
-    static const uint32_t ms[] = {33, 64, 65, 140, 300};
-    enum { CASES = 5 };
+    static const uint32_t ms[] = {9, 32, 33, 64, 65, 140, 300};
+    enum { CASES = sizeof ms / sizeof *ms };
     (void)state;
     for (unsigned t = 0; t < TYPES; t++)
         for (unsigned i = 0; i < CASES; i++) {
@@ -166,7 +166,7 @@ static void every_type_is_right_whatever_stands_around(void **state)
                 continue;
             struct device device = open_device(device_name);
             struct problem p =
-                make_problem(&device, &gguf_linear_harness, &spec, ms[(t + i) % 5], NULL);
+                make_problem(&device, &gguf_linear_harness, &spec, ms[(t + i) % CASES], NULL);
             assert_direct(&p, true);
             run_and_release(&p, &device);
             device_close(&device);
@@ -282,7 +282,8 @@ static void plans_decode_in_registers_where_wgmma_can(void **state)
     } rows[] = {
         {"sm_90a", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, true},
         {"sm_90a", 512, 33, PTXGEN_GGUF_Q4_K, PTXGEN_BF16, 0, true},
-        {"sm_90a", 512, 32, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, false},
+        {"sm_90a", 512, 9, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, true},
+        {"sm_90a", 512, 8, PTXGEN_GGUF_Q4_K, PTXGEN_F16, 0, false},
         {"sm_90a", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F32, PTXGEN_BF16, true},
         {"sm_90a", 512, 0, PTXGEN_GGUF_Q4_K, PTXGEN_F32, 0, false},
         {"sm_90a", 512, 0, PTXGEN_GGUF_Q8_0, PTXGEN_F16, 0, false},
@@ -301,8 +302,10 @@ static void plans_decode_in_registers_where_wgmma_can(void **state)
         const bool many = !spec.max_m || spec.max_m > 32;
         assert_int_equal(plan.direct_count > 0, rows[i].direct);
         assert_int_equal(plan.inflated.variant_count > 0, many && !rows[i].direct);
-        assert_int_equal(ptxgen_gguf_linear_choose_direct(&plan, 33) != NULL, rows[i].direct);
-        assert_null(ptxgen_gguf_linear_choose_direct(&plan, 32));
+        assert_int_equal(ptxgen_gguf_linear_choose_direct(&plan, 9) != NULL, rows[i].direct);
+        assert_null(ptxgen_gguf_linear_choose_direct(&plan, 8));
+        assert_int_equal(ptxgen_gguf_linear_choose(&plan, 9) != NULL,
+                         !rows[i].direct && spec.max_m != 8);
     }
     assert_null(ptxgen_gguf_linear_choose_direct(NULL, 33));
     assert_null(ptxgen_gguf_linear_direct_entry(NULL));

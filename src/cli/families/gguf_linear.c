@@ -85,8 +85,8 @@ static const struct option_row spec_rows[] = {
     {"geglu", NULL, "y = gelu_tanh(gate) * up, likewise", OPTION_FLAG, AT(epilogue),
      .value = PTXGEN_EPILOGUE_GEGLU},
     {"compute", "TYPE",
-     "What more than 32 tokens (of floats fewer) are multiplied in: x (its type, default), f16, "
-     "bf16",
+     "What tensor cores multiply, for more than 8 or 32 tokens (of floats fewer): x (its type, "
+     "default), f16, bf16",
      OPTION_CHOICE, AT(compute), .choices = compute_names},
     {"max-m", "M", "The most tokens that will be launched (any number)", OPTION_NUMBER, AT(max_m),
      .rules = OPTION_MOST_M},

@@ -379,10 +379,10 @@ static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile 
     struct direct d = {.type = gguf_linear_direct(plan),
                        .output = {.spec = s, .slices = gguf_linear_slices(plan)},
                        .matrices = matrix_count(s)};
-    ptxgen_dense_plan all = plan->inflated;
+    const ptxgen_dense_plan all = {.spec = gguf_linear_dense_spec(s, gguf_linear_all_rows(s)),
+                                   .target = plan->target};
     const struct dense_use use = {ptxgen_gguf_linear_direct_entry(v), gguf_linear_declare_output,
                                   gguf_linear_begin_output, &d.output};
-    all.spec.n = gguf_linear_all_rows(s);
     d.q = dense_make_product(&all, v, &use);
     d.q.g.ops = &ops;
     gemm_emit_entry(&d.q.g, module);

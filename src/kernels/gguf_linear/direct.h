@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of more than 32 tokens whose weights never get to memory decoded: h is written as rows
+ * Launches of more than 8 tokens whose weights never get to memory decoded: h is written as rows
  * of f16 or bf16, and one kernel multiplies. Packed rows are copied into shared memory as they are,
  * and the warps decode them into the registers that are operand A of wgmma (sm_90a):
  *

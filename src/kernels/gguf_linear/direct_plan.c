@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FEWEST_ROWS = 64, MOST_ROWS = 256, CHUNK = 16 };
+enum { FEWEST_ROWS = 32, MOST_ROWS = 256, CHUNK = 16 };
 
 /* ---- which specs ---- */
 
@@ -106,7 +106,8 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
         longest = times[i] > longest ? times[i] : longest;
         sum += times[i];
     }
-    const uint64_t unit = longest + (sum - longest) * HIDING_TOKENS / v->tile_m;
+    const uint32_t hiding = v->tile_m > HIDING_TOKENS ? v->tile_m : HIDING_TOKENS;
+    const uint64_t unit = longest + (sum - longest) * HIDING_TOKENS / hiding;
     const uint64_t tiles = rows * tiles_n(s, v);
     const uint64_t ctas = (uint64_t)plan->target.multiprocessors * v->ctas / v->cluster;
     if (is_whole(of, v, tiles, (uint32_t)ctas))
@@ -116,6 +117,8 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
 
 /* Of equally cheap candidates the first is used. */
 static const ptxgen_tile candidates[] = {
+    {.kind = PTXGEN_WGMMA, .warp_m = 32, .wn = 16, .steps = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 32, .wn = 8, .steps = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 16, .steps = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 8, .steps = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 128, .wn = 8, .steps = 3},
@@ -184,24 +187,20 @@ const struct gemm_planner gguf_linear_direct_planner = {
 /* For each number of tokens the cheapest tile that has as many. */
 void gguf_linear_plan_direct(ptxgen_gguf_linear_plan *plan)
 {
-    if (!gguf_linear_direct(plan))
-        return;
     const uint32_t most = plan->spec.max_m ? plan->spec.max_m : GEMM_ANY_M;
+    if (!plan->spec.n[0] || !gguf_linear_direct(plan) || most <= PASS_TOKENS)
+        return;
     for (uint32_t rows = FEWEST_ROWS; rows <= MOST_ROWS; rows *= 2) {
         gemm_add_cheapest(&gguf_linear_direct_planner, plan, GEMM_AMONG(candidates, rows, rows),
                           rows);
         if (rows >= most)
             break;
     }
-    if (!plan->direct_count)
-        return;
-    memset(plan->inflated.variants, 0, sizeof plan->inflated.variants);
-    plan->inflated.variant_count = 0;
 }
 
 const ptxgen_tile *ptxgen_gguf_linear_choose_direct(const ptxgen_gguf_linear_plan *p, uint64_t m)
 {
-    if (!gguf_linear_is_plan(p) || m < inflate_from_m(&p->spec) || !p->direct_count)
+    if (!gguf_linear_is_plan(p) || m <= passes_most_m(p) || !p->direct_count)
         return NULL;
     return gemm_choose(&gguf_linear_direct_planner, p, m);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of launches of more than 32 tokens, and their entries; inflate.h has the picture. */
+/* The plan of launches of many tokens, and their entries; inflate.h has the picture. */
 #include "inflate.h"
 
 #include "emit.h"
@@ -66,10 +66,8 @@ static void drop_bulk_tiles(ptxgen_dense_plan *plan)
 
 ptxgen_status gguf_linear_plan_inflated(ptxgen_gguf_linear_plan *plan, ptxgen_error *err)
 {
-    const ptxgen_dense_spec dense = {.n = gguf_linear_slices(plan).rows,
-                                     .k = plan->spec.k,
-                                     .max_m = plan->spec.max_m,
-                                     .type = (uint8_t)gguf_linear_compute_type(&plan->spec)};
+    const ptxgen_dense_spec dense =
+        gguf_linear_dense_spec(&plan->spec, gguf_linear_slices(plan).rows);
     ptxgen_status status = ptxgen_dense_make_plan(&dense, &plan->target, &plan->inflated, err);
     if (status == PTXGEN_OK && is_gated(&plan->spec))
         drop_bulk_tiles(&plan->inflated);
@@ -78,7 +76,7 @@ ptxgen_status gguf_linear_plan_inflated(ptxgen_gguf_linear_plan *plan, ptxgen_er
 
 const ptxgen_tile *ptxgen_gguf_linear_choose_inflated(const ptxgen_gguf_linear_plan *p, uint64_t m)
 {
-    if (!gguf_linear_is_plan(p) || m < inflate_from_m(&p->spec) || !p->inflated.variant_count)
+    if (!gguf_linear_is_plan(p) || m <= passes_most_m(p) || !p->inflated.variant_count)
         return NULL;
     return ptxgen_dense_choose(&p->inflated, m);
 }

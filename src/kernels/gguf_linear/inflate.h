@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of more than 32 tokens, or with weights in floats only of more than 8 or 2. h is written
+ * Launches of more than 32 tokens that direct.h does not serve, or with weights in floats only of
+ * more than 8 or 2. h is written
  * as rows of the compute type, or x is read as it is; then the weights are decoded into the
  * workspace, a slice at a time, and multiplied as dense multiplies. A slice bounds the workspace;
  * each costs two launches and a last wave of tiles, so it is as large as a matrix of most models.
@@ -41,6 +42,15 @@ static inline ptxgen_element gguf_linear_compute_type(const ptxgen_gguf_linear_s
 {
     return (ptxgen_element)(s->compute ? s->compute : s->x_type);
 }
+/* The product as dense has it, of so many rows of w. */
+static inline ptxgen_dense_spec gguf_linear_dense_spec(const ptxgen_gguf_linear_spec *s,
+                                                       uint32_t rows)
+{
+    return (ptxgen_dense_spec){.n = rows,
+                               .k = s->k,
+                               .max_m = s->max_m,
+                               .type = (uint8_t)gguf_linear_compute_type(s)};
+}
 /* Whether x is multiplied as it is, where its rows are aligned. */
 static inline bool gguf_linear_takes_x(const ptxgen_gguf_linear_spec *s)
 {
@@ -53,24 +63,21 @@ static inline bool gguf_linear_takes_w(const ptxgen_gguf_linear_spec *s)
     return !s->n[1] && s->w_type[0] == types[gguf_linear_compute_type(s)];
 }
 /*
- * The most tokens that variants multiply, in passes. Floats are read in one pass; dense is faster
- * from 3 tokens on where it reads the weights where they are, and 16 bits of each.
+ * The most tokens that variants multiply: in one pass where the plan has the tiles of direct.h.
+ * Floats are read in one pass; dense is faster from 3 tokens on where it reads the weights where
+ * they are, and 16 bits of each.
  */
-static inline uint32_t passes_most_m(const ptxgen_gguf_linear_spec *s)
+static inline uint32_t passes_most_m(const ptxgen_gguf_linear_plan *p)
 {
+    const ptxgen_gguf_linear_spec *s = &p->spec;
     if (has_quantised(s))
-        return PASS_TOKENS * MOST_PASSES;
+        return p->direct_count ? PASS_TOKENS : PASS_TOKENS * MOST_PASSES;
     return gguf_linear_takes_w(s) && gguf_linear_compute_type(s) != PTXGEN_F32 ? 2 : PASS_TOKENS;
 }
-/* The fewest tokens of such a launch. */
-static inline uint32_t inflate_from_m(const ptxgen_gguf_linear_spec *s)
+/* Whether the plan serves more tokens than those. */
+static inline bool gguf_linear_serves_many(const ptxgen_gguf_linear_plan *p)
 {
-    return passes_most_m(s) + 1;
-}
-/* Whether the plan has such launches. */
-static inline bool gguf_linear_inflates(const ptxgen_gguf_linear_spec *s)
-{
-    return s->n[0] && (!s->max_m || s->max_m >= inflate_from_m(s));
+    return p->spec.n[0] && (!p->spec.max_m || p->spec.max_m > passes_most_m(p));
 }
 /* Matrices that have a decoder of their own, and the decoder of a matrix among those. */
 static inline uint32_t gguf_linear_decoder_of(const ptxgen_gguf_linear_spec *s, uint32_t matrix)

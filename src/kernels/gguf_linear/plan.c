@@ -330,7 +330,7 @@ static ptxgen_status choose_shapes(ptxgen_gguf_linear_plan *plan, ptxgen_error *
             *v = gguf_linear_float_variant(spec, tile_m);
         else if (!choose_shape(plan, tile_m, v))
             return plan_no_tile("gguf_linear", &plan->target, err);
-        if (tile_m >= most_of(spec) || tile_m >= PASS_TOKENS || tile_m >= passes_most_m(spec))
+        if (tile_m >= most_of(spec) || tile_m >= PASS_TOKENS || tile_m >= passes_most_m(plan))
             break;
     }
     return PTXGEN_OK;
@@ -355,10 +355,10 @@ ptxgen_status ptxgen_gguf_linear_make_plan(const ptxgen_gguf_linear_spec *spec,
     /* Spec and target may be those of the plan itself. */
     *plan = (ptxgen_gguf_linear_plan){.spec = *spec, .target = *target};
     status = choose_shapes(plan, err);
-    if (status == PTXGEN_OK && gguf_linear_inflates(&plan->spec))
-        status = gguf_linear_plan_inflated(plan, err);
-    if (status == PTXGEN_OK && gguf_linear_inflates(&plan->spec))
+    if (status == PTXGEN_OK)
         gguf_linear_plan_direct(plan);
+    if (status == PTXGEN_OK && !plan->direct_count && gguf_linear_serves_many(plan))
+        status = gguf_linear_plan_inflated(plan, err);
     if (status != PTXGEN_OK)
         memset(plan, 0, sizeof *plan);
     return status;
@@ -371,7 +371,7 @@ const ptxgen_gguf_linear_variant *ptxgen_gguf_linear_choose(const ptxgen_gguf_li
 {
     if (!gguf_linear_is_plan(plan))
         return NULL;
-    const uint32_t passes = passes_most_m(&plan->spec);
+    const uint32_t passes = passes_most_m(plan);
     const uint64_t most = most_of(&plan->spec) < passes ? most_of(&plan->spec) : passes;
     const uint64_t at_once = m < PASS_TOKENS ? m : PASS_TOKENS;
     for (uint32_t i = 0; m && m <= most && i < plan->variant_count; i++)
@@ -496,8 +496,8 @@ static ptxgen_status guarantee_inflated(const ptxgen_gguf_linear_plan *plan, uin
                        ? PTXGEN_ROUNDING_NONE
                        : g.w_rounding;
     g.batch_invariant = 0; /* fewer tokens are multiplied in another way */
-    if (g.from_m < inflate_from_m(s))
-        g.from_m = inflate_from_m(s);
+    if (g.from_m <= passes_most_m(plan))
+        g.from_m = passes_most_m(plan) + 1;
     *guarantee = g;
     return PTXGEN_OK;
 }
@@ -520,7 +520,7 @@ ptxgen_status ptxgen_gguf_linear_guarantee(const ptxgen_gguf_linear_plan *plan, 
         *guarantee = gemm_guarantee_of_nothing("gguf_linear", 1, most);
         return PTXGEN_OK;
     }
-    const uint32_t served = v->tile_m < PASS_TOKENS ? v->tile_m : passes_most_m(&plan->spec);
+    const uint32_t served = v->tile_m < PASS_TOKENS ? v->tile_m : passes_most_m(plan);
     ptxgen_guarantee g = {.same_bits = 1,
                           .x_rounding = !has_quantised(&plan->spec) ? PTXGEN_ROUNDING_NONE
                                         : plan->planes == 2         ? PTXGEN_ROUNDING_FIXED_16

@@ -22,9 +22,9 @@
  *
  *     |ŷ − y| ≤ Σ |w|·e + g(dot_depth)·Σ a·t
  *
- * Launches of more than 32 tokens (inflate.h) round h and w to the compute type instead, by r and s
- * at most: e[k] grows by r, products are exact, or of f32 off by 2⁻²¹, and the additions are those
- * of dense (dense/reference.c):
+ * Launches of more tokens (inflate.h, direct.h) round h and w to the compute type instead, by r and
+ * s at most: e[k] grows by r, products are exact, or of f32 off by 2⁻²¹, and the additions are
+ * those of dense (dense/reference.c):
  *
  *     |ŷ − y| ≤ Σ |w|·e + s·(|h| + e) + g(depth)·Σ (|w| + s)·(|h| + e)
  *
@@ -86,7 +86,7 @@ struct job {
     const ptxgen_gguf_linear_spec *spec;
     const ptxgen_gguf_linear_operands *o;
     const ptxgen_gguf_linear_variant *v;
-    const ptxgen_tile *tile; /* of more than 32 tokens, where there is no variant; or NULL */
+    const ptxgen_tile *tile; /* where there is no variant; or NULL */
 };
 
 /* ---- tokens ---- */
@@ -305,7 +305,8 @@ static struct estimate multiply_rounded(const struct job *j, const struct row *r
                                         const struct token *t)
 {
     enum { CUTS = 22, TERMS = 16 }; /* of 16 products, as in linear.c */
-    const ptxgen_dense_spec *s = &j->plan->inflated.spec;
+    const ptxgen_dense_spec dense = gguf_linear_dense_spec(j->spec, gguf_linear_all_rows(j->spec));
+    const ptxgen_dense_spec *s = &dense;
     const ptxgen_element type = (ptxgen_element)s->type;
     const double off_variance = decodes_in_f16(j) ? 1 : 1.0 / 3; /* of an error, or its bound */
     double sum = 0, errors = 0, parts = 0, weights = 0, tokens = 0, variance = 0, squares = 0;
