@@ -17,7 +17,8 @@ static const struct {
 } types[] = {{PTXGEN_GGUF_Q4_K, 1},   {PTXGEN_GGUF_Q5_K, 1}, {PTXGEN_GGUF_Q8_0, 1},
              {PTXGEN_GGUF_Q6_K, 8},   {PTXGEN_GGUF_Q4_0, 1}, {PTXGEN_GGUF_Q4_1, 1},
              {PTXGEN_GGUF_Q5_0, 1},   {PTXGEN_GGUF_Q5_1, 1}, {PTXGEN_GGUF_IQ4_NL, 1},
-             {PTXGEN_GGUF_IQ4_XS, 2}, {PTXGEN_GGUF_Q2_K, 4}, {PTXGEN_GGUF_Q3_K, 8}};
+             {PTXGEN_GGUF_IQ4_XS, 2}, {PTXGEN_GGUF_Q2_K, 4}, {PTXGEN_GGUF_Q3_K, 8},
+             {PTXGEN_GGUF_MXFP4, 2}};
 enum { TYPES = sizeof types / sizeof *types, UNIT = 256 };
 
 static ptxgen_gguf_linear_plan plan_of(const ptxgen_gguf_linear_spec *spec, const char *target_name)
@@ -46,7 +47,8 @@ static double held_in_f16(double value)
 
 /*
  * Weight i of a row as it is multiplied: in f16 the block's scale and minimum are f16, and what
- * they make of the code is rounded once; in bf16 it is the exact weight that is rounded.
+ * they make of the code is rounded once; in bf16, and of MXFP4, it is the exact weight that is
+ * rounded.
  */
 static double decoded(uint8_t type, ptxgen_element compute, const uint8_t *row, size_t i)
 {
@@ -55,7 +57,7 @@ static double decoded(uint8_t type, ptxgen_element compute, const uint8_t *row, 
     f->unpack(row + i / f->info.block_weights * f->info.block_bytes, &block);
     i %= f->info.block_weights;
     double scale = (double)block.scale[i / block.group], min = (double)block.min[i / block.group];
-    if (compute == PTXGEN_F16)
+    if (compute == PTXGEN_F16 && type != PTXGEN_GGUF_MXFP4)
         return ptxgen_element_round(PTXGEN_F16,
                                     held_in_f16(scale) * block.code[i] - held_in_f16(min));
     return ptxgen_element_round(compute, (double)(float)(scale * block.code[i] - min));
@@ -128,6 +130,45 @@ static void scales_beyond_f16_make_no_nan(void **state)
             assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0) == 0);
     problem_release(&p);
     device_close(&device);
+}
+
+/* Whatever the exponent of a block of MXFP4 is, each weight of it is the nearest number. */
+static void powers_of_two_scale_exactly(uint8_t x_type, uint8_t first, uint8_t step)
+{
+    enum { N = 48, K = 512, BLOCK = 17, MOST = 65504 };
+    const ptxgen_gguf_linear_spec spec = {
+        .k = K, .n = {N}, .w_type = {PTXGEN_GGUF_MXFP4}, .x_type = x_type, .y_type = PTXGEN_F32};
+    struct device device = open_device(device_name);
+    struct problem p = make_problem(&device, &gguf_linear_harness, &spec, K, NULL);
+    for (size_t n = 0; n < N; n++) {
+        uint8_t *row = (void *)problem_at(&p, GGUF_LINEAR_AT_W, n, 0);
+        for (size_t i = 0; i < K / 32 * BLOCK; i++) {
+            const unsigned e = first + (unsigned)n * step;
+            unsigned code = (unsigned)(i * 7 + n) % 8;
+            while (x_type == PTXGEN_F16 && ldexp(gguf_e2m1[code], (int)e - 128) > MOST)
+                code--;
+            row[i] = (uint8_t)(i % BLOCK ? code | (code | 8) << 4 : e);
+        }
+    }
+    for (size_t m = 0; m < K; m++)
+        for (size_t i = 0; i < K; i++)
+            typed_store(x_type, (void *)problem_at(&p, GGUF_LINEAR_AT_X, m, i), 0, i == m);
+    check_problem(&p, &device);
+    for (size_t n = 0; n < N; n++)
+        for (size_t m = 0; m < K; m++) {
+            double w =
+                decoded(PTXGEN_GGUF_MXFP4, x_type, problem_at(&p, GGUF_LINEAR_AT_W, n, 0), m);
+            assert_true(typed_load(PTXGEN_F32, problem_at(&p, GGUF_LINEAR_AT_Y, m, n), 0) == w);
+        }
+    problem_release(&p);
+    device_close(&device);
+}
+
+static void scales_of_mxfp4_are_exact(void **state)
+{
+    (void)state;
+    powers_of_two_scale_exactly(PTXGEN_F16, 97, 1); /* from weights that are all 0 to 2¹⁵ */
+    powers_of_two_scale_exactly(PTXGEN_BF16, 1, 4);
 }
 
 /* ---- what stands around the product ---- */
@@ -331,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_weight_is_decoded_to_its_own_bits),
         cmocka_unit_test(scales_beyond_f16_make_no_nan),
+        cmocka_unit_test(scales_of_mxfp4_are_exact),
         cmocka_unit_test(every_type_is_right_whatever_stands_around),
         cmocka_unit_test(matrices_that_share_x_are_right),
         cmocka_unit_test(views_that_are_strided_or_misaligned_are_right),

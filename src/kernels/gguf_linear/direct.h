@@ -63,6 +63,8 @@ struct direct_type {
     uint8_t columns[6];
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
     uint32_t bias;       /* by which codes are too large: a power of two; 0: there are minima */
+    /* Codes are numbers in f16, without bias or minimum; in f16 a scale is the product of two. */
+    bool has_floats;
     /* Computes what of the lane's place the type needs; NULL: nothing. */
     void (*begin)(struct direct_lane *l);
     /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
@@ -80,7 +82,7 @@ struct direct_type {
 const struct direct_type *gguf_linear_direct_type(uint32_t type);
 
 /* What weight i of a block is as f16 where these launches compute in f16. */
-double direct_f16_weight(const struct gguf_block *block, size_t i);
+double direct_f16_weight(const struct direct_type *type, const struct gguf_block *block, size_t i);
 
 /* The type of all matrices where the spec is multiplied by these launches, else NULL. */
 const struct direct_type *gguf_linear_direct(const ptxgen_gguf_linear_plan *plan);

@@ -39,9 +39,11 @@ static double held_in_f16(double number)
     return ptxgen_element_round(PTXGEN_F16, fmin(fmax(number, -most), most));
 }
 
-double direct_f16_weight(const struct gguf_block *block, size_t i)
+double direct_f16_weight(const struct direct_type *type, const struct gguf_block *block, size_t i)
 {
     const size_t group = i / block->group;
+    if (type->has_floats)
+        return ptxgen_element_round(PTXGEN_F16, (double)block->scale[group] * block->code[i]);
     const double scale = held_in_f16((double)block->scale[group]);
     const double minimum = held_in_f16((double)block->min[group]);
     return ptxgen_element_round(PTXGEN_F16, scale * block->code[i] - minimum);

@@ -179,6 +179,78 @@ static void iq4_nl_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32
     direct_byte_pairs(l, l->found[row][slice % 2], to);
 }
 
+/* ---- MXFP4: blocks of 17 bytes, an exponent and nibbles in e2m1 ---- */
+
+/*
+ * A lane's 34 bytes begin 2 bytes behind a multiple of 4 where its number is odd. From there words
+ * are counted: own[b] selects those of block b's nibbles, and own[2] is the bits before the bytes.
+ */
+static void begin_mxfp4(struct direct_lane *l)
+{
+    ptx_kernel *k = l->k;
+    ptx_u32 odd = ptx_and_b32(k, l->quad, U32(1));
+    l->own[0] = ptx_mad_lo_u32(k, odd, U32(0x2222), U32(0x4321));
+    l->own[1] = ptx_mad_lo_u32(k, odd, U32(0x2222), U32(0x5432));
+    l->own[2] = ptx_shl_b32(k, odd, U32(4));
+}
+
+/* The power of two whose exponent field in f32 is `field`. */
+static ptx_f32 power(struct direct_lane *l, ptx_u32 field)
+{
+    return ptx_u32_as_f32(ptx_shl_b32(l->k, field, U32(23)));
+}
+
+/*
+ * The scale of numbers 2⁻¹⁴·e2m1 is 2^(e − 113), which f16 does not always hold. So it is two
+ * factors, of which the first makes no product of it inexact: 2¹¹ and 2^(e − 124), but for
+ * e < 100 and e > 139, where the second has the exponent of 100 or 139, and the first the rest.
+ */
+static void set_power(struct direct_lane *l, int row, uint32_t b)
+{
+    enum { LEAST = 100, MOST = 139, FIRST = 11, SECOND = -124, FIELD = 127, LARGEST = 254 };
+    ptx_kernel *k = l->k;
+    ptx_u32 at = b ? ptx_add_u32(k, l->own[2], U32(8)) : l->own[2];
+    ptx_u32 e = ptx_bfe_u32(k, word_at(l, row, 4 * b), at, U32(8));
+    if (l->bf16) {
+        ptx_u32 field = ptx_add_u32(k, e, U32(FIELD + FIRST + SECOND));
+        direct_set(l, &l->scale[row][b], power(l, ptx_min_u32(k, field, U32(LARGEST))));
+        return;
+    }
+    ptx_u32 held = ptx_min_u32(k, ptx_max_u32(k, e, U32(LEAST)), U32(MOST));
+    ptx_u32 rest = ptx_add_u32(k, ptx_sub_u32(k, e, held), U32(FIELD + FIRST));
+    direct_set(l, &l->offset[row][b], power(l, rest));
+    direct_set(l, &l->scale[row][b], power(l, ptx_add_u32(k, held, U32(FIELD + SECOND))));
+}
+
+static void load_mxfp4(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
+{
+    if (slice == 0 && row == 0)
+        l->codes = ptx_and_b32(l->k, l->codes, U32(~3u));
+    for (uint32_t i = slice; i < slice + count; i++) {
+        const uint32_t block = i / 8, word = 4 * block + i % 8 / 2;
+        if (i % 8 == 0)
+            set_power(l, row, block);
+        if (i % 2)
+            continue;
+        ptx_u32 first = word_at(l, row, word), second = word_at(l, row, word + 1);
+        l->found[row][0] = ptx_prmt_b32(l->k, first, second, l->own[block]);
+    }
+}
+
+/* The upper bytes of four numbers, their sign, two bits of exponent and one of mantissa. */
+static void mxfp4_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
+{
+    enum { MAGNITUDES = 0x0E0E0E0E };
+    ptx_kernel *k = l->k;
+    const bool high = slice % 2;
+    ptx_u32 word = l->found[row][0], sign = high ? word : ptx_shl_b32(k, word, U32(4));
+    ptx_u32 shifted = high ? ptx_shr_u32(k, word, U32(3)) : ptx_shl_b32(k, word, U32(1));
+    ptx_u32 magnitudes = ptx_and_b32(k, shifted, U32(MAGNITUDES));
+    ptx_u32 upper = ptx_lop3_b32(k, sign, U32(DIRECT_SIGNS), magnitudes, DIRECT_AND_OR);
+    to[0] = ptx_prmt_b32(k, upper, U32(0), U32(0x2404));
+    to[1] = ptx_prmt_b32(k, upper, U32(0), U32(0x3414));
+}
+
 /* ---- the table of types ---- */
 
 static const struct direct_type types[] = {
@@ -229,6 +301,15 @@ static const struct direct_type types[] = {
      .bias = 128,
      .load = load_iq4_nl,
      .codes = iq4_nl_codes,
+     .scale_of = direct_by_block},
+    {.type = PTXGEN_GGUF_MXFP4,
+     .pitch = 144,
+     .columns = {32, 64, 16, 128, 2, 4},
+     .quad_bytes = 34,
+     .has_floats = true,
+     .begin = begin_mxfp4,
+     .load = load_mxfp4,
+     .codes = mxfp4_codes,
      .scale_of = direct_by_block},
 };
 

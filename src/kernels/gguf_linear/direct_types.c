@@ -10,6 +10,7 @@
  *     bf16    codes are the subnormal f16 numbers code·2⁻²⁴, which f32 takes exactly:
  *             weight = round(fma(code·2⁻²⁴, scale·2²⁴, −bias·scale or −minimum))
  *
+ * Codes that are floats are multiplied by their scale alone, exactly but for the last rounding.
  * Codes that stay some bits higher are numbers as much greater. −bias·scale is exact as biases are
  * powers of two. Where a file's scale is an f16 and there is no minimum, both are what gguf_rows
  * decodes; in bf16 all are. Layouts stand in <ptxgen/gguf_types.h>. Machine instructions for a
@@ -590,6 +591,24 @@ static ptx_f32 product(struct direct_lane *l, struct direct_number *n, uint32_t 
     return n->products[i];
 }
 
+/* Numbers times a scale that is a power of two: in f16 by both of its factors. */
+static void weigh_floats(struct direct_lane *l, int row, uint32_t slice, ptx_u32 codes, ptx_u32 to)
+{
+    ptx_kernel *k = l->k;
+    const uint32_t i = l->type->scale_of(slice);
+    const struct direct_number *scale = &l->scale[row][i], *first = &l->offset[row][i];
+    ptx_f32 parts[2];
+    if (!l->bf16) {
+        ptx_f16x2 pair = ptx_mul_f16x2(k, ptx_u32_as_f16x2(codes), ptx_u32_as_f16x2(first->pair));
+        ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(to), pair, ptx_u32_as_f16x2(scale->pair));
+        return;
+    }
+    direct_widen(l, codes, parts);
+    for (int half = 0; half < 2; half++)
+        parts[half] = ptx_mul_f32(k, parts[half], scale->single);
+    ptx_mov_u32_to(k, to, gemm_narrow_pair(k, true, parts[0], parts[1]));
+}
+
 static void weigh_in_f32(struct direct_lane *l, int row, uint32_t slice, uint32_t shift,
                          ptx_u32 codes, ptx_u32 to)
 {
@@ -638,7 +657,12 @@ void direct_lane_decode(struct direct_lane *l, uint32_t slice, const ptx_u32 a[4
         const uint32_t shift = l->type->shift_of ? l->type->shift_of(slice) : 0;
         ptx_u32 pairs[2];
         l->type->codes(l, row, slice, pairs);
-        for (int i = 0; i < 2; i++)
-            (l->bf16 ? weigh_in_f32 : weigh_in_f16)(l, row, slice, shift, pairs[i], a[2 * i + row]);
+        for (int i = 0; i < 2; i++) {
+            ptx_u32 to = a[2 * i + row];
+            if (l->type->has_floats)
+                weigh_floats(l, row, slice, pairs[i], to);
+            else
+                (l->bf16 ? weigh_in_f32 : weigh_in_f16)(l, row, slice, shift, pairs[i], to);
+        }
     }
 }

@@ -258,7 +258,7 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
     const uint32_t type = j->spec->w_type[matrix];
     const struct gguf_format *f = gguf_format_of(type);
     const uint8_t *bytes = (const uint8_t *)j->o->w[matrix] + n * row_bytes(j->spec, type);
-    const bool in_f16 = decodes_in_f16(j);
+    const struct direct_type *in_f16 = decodes_in_f16(j) ? gguf_linear_direct(j->plan) : NULL;
     row->largest_scale = row->largest = 0;
     if (is_float(j->spec, matrix))
         return decode_floats(j, matrix, n, row, err);
@@ -271,7 +271,7 @@ static ptxgen_status decode(const struct job *j, uint32_t matrix, size_t n, stru
             row->scaled[first + i] = (double)block.scale[g] * block.code[i];
             row->min[first + i] = (double)block.min[g];
             double w = row->scaled[first + i] - row->min[first + i];
-            double decoded = in_f16 ? direct_f16_weight(&block, i) : w;
+            double decoded = in_f16 ? direct_f16_weight(in_f16, &block, i) : w;
             row->off[first + i] = in_f16 ? fabs(decoded - w) : off_rounded(j, w);
             row->largest = fmax(row->largest, fmax(fabs(w), fabs(decoded)));
             if (!isfinite(block.scale[g]) || !isfinite(block.min[g]))
