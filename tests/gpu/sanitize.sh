@@ -56,6 +56,15 @@ quantise --m 33 --k 4100 --groups --producer silu-mul
 quantise --m 33 --k 4100 --producer rmsnorm --residual
 gguf_rows --m 33 --k 4352 --w-type q6_k --indexed
 gguf_rows --m 33 --k 4128 --w-type mxfp4
+gguf_linear --m 1 --k 14336 --n 320 --w-type q6_k
+gguf_linear --m 1 --k 4096 --n 512,128,128 --w-type q4_k,q4_k,q6_k --x-type f32 --rmsnorm --residual before --residual-out
+gguf_linear --m 8 --k 4096 --n 300 --w-type q8_0
+gguf_linear --m 5 --k 1280 --n 200,200 --w-type q5_1 --swiglu --bias
+gguf_linear --m 3 --k 640 --n 70,40 --w-type q5_0,f16
+gguf_linear --m 40 --k 640 --n 300 --w-type q5_0
+gguf_linear --m 12 --k 4096 --n 600 --w-type q6_k
+gguf_linear --m 70 --k 1024 --n 300,300 --w-type q4_k --geglu --rmsnorm
+gguf_linear --m 300 --k 2048 --n 600 --w-type mxfp4
 rmsnorm_q4k --m 8 --k 1024 --n 100
 marlin --m 1 --k 4096 --n 7168 --group-size 128 --tile tile_m=8,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=8,kind=2
 marlin --m 16 --k 8192 --n 1024 --group-size 128
