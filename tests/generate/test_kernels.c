@@ -691,6 +691,11 @@ static void other_sizes_are_refused(void **state)
     const struct attention_spec uneven = {.heads = 3, .kv_heads = 2, .head_size = 64};
     const struct attention_spec wide = {
         .heads = 1, .kv_heads = 1, .head_size = 64, .cache_type = PTXGEN_F32};
+    const struct attention_spec none = {.heads = 0, .kv_heads = 1, .head_size = 64};
+    const struct attention_spec f64 = {
+        .heads = 1, .kv_heads = 1, .head_size = 64, .type = PTXGEN_F64};
+    const struct attention_spec f64_cache = {
+        .heads = 1, .kv_heads = 1, .head_size = 64, .cache_type = PTXGEN_F64};
     const struct greedy_spec few = {3};
     ptxgen_loaded *loaded;
     ptxgen_error err;
@@ -706,6 +711,16 @@ static void other_sizes_are_refused(void **state)
     assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &uneven, &loaded, &err),
                    &err, PTXGEN_ERROR_UNSUPPORTED,
                    "attention: 3 heads cannot share 2 kv heads evenly");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &none, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED, "attention: 0 heads cannot share 1 kv heads evenly");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &f64, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "attention: y of element type 3 and a cache of 0; f32 (0), f16 (1) and bf16 (2) "
+                   "are supported");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &f64_cache, &loaded, &err),
+                   &err, PTXGEN_ERROR_UNSUPPORTED,
+                   "attention: y of element type 0 and a cache of 3; f32 (0), f16 (1) and bf16 (2) "
+                   "are supported");
     assert_refusal(ptxgen_dispatch(bed.dispatcher, prefill_family(), &wide, &loaded, &err), &err,
                    PTXGEN_ERROR_UNSUPPORTED,
                    "prefill: the cache is f32; f16 and bf16 are supported");
