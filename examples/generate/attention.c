@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel whose time, for a short sequence, is a chain of latencies, so that each is begun as
- * early as may be:
+ * The time of this kernel, for a short sequence, is a chain of latencies, each of which begins as
+ * early as it can. In this order:
  *
- *     before the kernel ahead has ended:  position; CTAs without keys leave; angles; old keys
- *     a warp for each head, k and v:      load, normalise, rotate, into shared memory
- *     a warp for each block of keys:      scores, weights, sums, into shared memory
- *     a thread for each pair of outputs:  the sums of all warps, divided
+ *     all threads                  position; CTAs without keys leave
+ *     all, where it rotates        angles, gains, first keys and values of the cache
+ *     all                          wait for the kernel ahead to end
+ *     a warp for each q, k and v   load, normalise, rotate, store to shared memory
+ *     a warp for some of the keys  scores, weights, sums, to shared memory
+ *     a thread for two outputs     the sums of all warps, merged and divided
  *
- * With up to ALONE_KEYS keys that is all. With more, CTAs have splits of SPLIT_KEYS or a multiple,
- * and the one that comes last merges what they leave in memory.
+ * With up to ALONE_KEYS keys that is all. A token with more keys has splits of SPLIT_KEYS keys or a
+ * multiple. Each split's CTA stores its sums to global memory, and the last of them merges all.
  */
 #include "attention_emit.h"
 
@@ -17,36 +19,35 @@
 #include <string.h>
 
 /*
- * With so many registers a thread the CTA fits beside one of gguf_linear's product, so that the one
- * ahead of attention may still run when it begins, and the one behind it begins while it runs.
+ * CTAs of gguf_linear's products have up to 512 threads of up to 72 registers. Of the 65,536
+ * registers of a multiprocessor they leave 256 · 112. With so many a thread, a CTA of attention
+ * begins beside the product ahead of it, and the product behind it begins beside attention.
  */
 enum { FEW_REGISTERS = 112 };
+/* ALONE_KEYS: as many keys one CTA takes alone. SPLIT_KEYS: splits have a multiple of it, 2^n. */
 enum { ALONE_KEYS = 256, SPLIT_KEYS = 128 };
-/* Partial results that a thread loads before it waits. */
-enum { MERGED = 8 };
-
-static uint32_t size_of(uint8_t type)
-{
-    return (uint32_t)ptxgen_element_size((ptxgen_element)type);
-}
+/* Splits whose results a thread loads before it waits for them. */
+enum { MERGED_AT_ONCE = 8 };
 
 static uint32_t log2_of(uint32_t power)
 {
     return power > 1 ? 1 + log2_of(power / 2) : 0;
 }
 
+/* CTAs over which the query heads of a kv head are spread. */
 static uint32_t head_blocks(const struct attention_plan *p)
 {
     return p->spec.heads / p->spec.kv_heads / p->heads;
 }
 
+/* Which token, heads and split the CTA has, and which warp and lane the thread is. */
 static void find_place(struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
-    ptx_u32 unit = ptx_sreg_ctaid_x(k);
+    ptx_u32 x = ptx_sreg_ctaid_x(k);
     const uint32_t blocks = head_blocks(e->plan);
-    e->kv_head = blocks > 1 ? ptx_div_u32(k, unit, U32(blocks)) : unit;
-    e->head_block = blocks > 1 ? ptx_rem_u32(k, unit, U32(blocks)) : ptx_mov_u32(k, U32(0));
+    e->kv_head = blocks > 1 ? ptx_div_u32(k, x, U32(blocks)) : x;
+    e->head_block = blocks > 1 ? ptx_rem_u32(k, x, U32(blocks)) : ptx_mov_u32(k, U32(0));
     e->split = ptx_sreg_ctaid_y(k);
     e->splits = ptx_sreg_nctaid_y(k);
     e->token = ptx_sreg_ctaid_z(k);
@@ -57,7 +58,13 @@ static void find_place(struct attention_emitter *e)
 
 /* ---- which keys ---- */
 
-/* Where the token stands, and which of its keys the CTA has. */
+static ptx_u32 ceil_div(ptx_kernel *k, ptx_u32 x, ptx_u32 y)
+{
+    ptx_u32 up = ptx_add_u32(k, x, ptx_sub_u32(k, y, U32(1)));
+    return ptx_div_u32(k, up, y);
+}
+
+/* The token's position, how many splits have keys, and which keys the CTA's split has. */
 static void find_keys(struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
@@ -66,29 +73,28 @@ static void find_keys(struct attention_emitter *e)
     ptx_u32 count = ptx_add_u32(k, e->position, U32(1));
     if (e->spec->window)
         count = ptx_min_u32(k, count, U32(e->spec->window));
-    ptx_u32 rounded = ptx_add_u32(k, count, ptx_sub_u32(k, e->splits, U32(1)));
-    ptx_u32 share = ptx_div_u32(k, rounded, e->splits);
-    ptx_u32 several = ptx_add_u32(k, share, U32(SPLIT_KEYS - 1));
-    several = ptx_and_b32(k, several, U32(~(SPLIT_KEYS - 1u)));
+    /* ceil(count / splits), rounded up to a multiple of SPLIT_KEYS */
+    ptx_u32 per_split = ceil_div(k, count, e->splits);
+    per_split = ptx_add_u32(k, per_split, U32(SPLIT_KEYS - 1));
+    per_split = ptx_and_b32(k, per_split, U32(~(SPLIT_KEYS - 1u)));
     ptx_pred is_alone = ptx_setp_le_u32(k, count, U32(ALONE_KEYS));
-    ptx_u32 length = ptx_selp_u32(k, U32(ALONE_KEYS), several, is_alone);
-    ptx_u32 up = ptx_add_u32(k, count, ptx_sub_u32(k, length, U32(1)));
-    e->used = ptx_div_u32(k, up, length);
-    e->begin = ptx_mul_lo_u32(k, e->split, length);
-    e->end = ptx_min_u32(k, ptx_add_u32(k, e->begin, length), count);
+    ptx_u32 split_length = ptx_selp_u32(k, U32(ALONE_KEYS), per_split, is_alone);
+    e->used_splits = ceil_div(k, count, split_length);
+    e->begin = ptx_mul_lo_u32(k, e->split, split_length);
+    e->end = ptx_min_u32(k, ptx_add_u32(k, e->begin, split_length), count);
     ptx_u32 list = ptx_mad_lo_u32(k, slot, U32(e->spec->kv_heads), e->kv_head);
     ptx_u32 first = ptx_mul_lo_u32(k, list, e->context);
     e->key_list = ptx_mad_wide_u32(k, first, U32(attention_cache_row(e)), e->keys);
     e->value_list = ptx_mad_wide_u32(k, first, U32(attention_cache_row(e)), e->values);
 }
 
-ptx_pred attention_has_key(const struct attention_emitter *e, ptx_u32 number)
+ptx_pred attention_in_cache(const struct attention_emitter *e, ptx_u32 number)
 {
     ptx_pred exists = ptx_setp_lt_u32(e->k, number, e->end);
     return e->spec->rotates ? ptx_setp_bool_ne_u32(e->k, number, U32(0), exists) : exists;
 }
 
-ptx_u64 attention_row(const struct attention_emitter *e, ptx_u64 list, ptx_u32 number)
+ptx_u64 attention_row_address(const struct attention_emitter *e, ptx_u64 list, ptx_u32 number)
 {
     ptx_u32 row = ptx_sub_u32(e->k, e->position, number);
     return ptx_mad_wide_u32(e->k, row, U32(attention_cache_row(e)), list);
@@ -96,16 +102,19 @@ ptx_u64 attention_row(const struct attention_emitter *e, ptx_u64 list, ptx_u32 n
 
 /* ---- heads ---- */
 
-/* Heads of the token: the CTA's queries, then k and v, one a warp and pass. */
+/*
+ * The heads that the CTA loads: its queries, and with `rotates` then k and v. In each pass a warp
+ * has one of them.
+ */
 struct heads {
     uint32_t count, passes;
-    ptx_u32 number[MOST_PASSES];
+    ptx_u32 number[MOST_PASSES]; /* the warp's head; from `count` on the warp has none */
     ptx_u64 from[MOST_PASSES];
-    struct head gain[MOST_PASSES], head[MOST_PASSES];
+    struct head_part gain[MOST_PASSES], head[MOST_PASSES];
 };
 
-/* What does not hang on the kernel ahead: where heads are, angles, gains. */
-static void begin_heads(struct attention_emitter *e, struct heads *heads)
+/* What does not depend on the kernel ahead: the addresses of heads, the angles and the gains. */
+static void prepare_heads(struct attention_emitter *e, struct heads *heads)
 {
     ptx_kernel *k = e->k;
     const struct attention_spec *s = e->spec;
@@ -115,19 +124,19 @@ static void begin_heads(struct attention_emitter *e, struct heads *heads)
                                  .has_norm = s->has_norm,
                                  .interleaved = s->interleaved,
                                  .epsilon = s->epsilon};
-    head_rope_begin(&e->rope, e->lane);
+    head_rope_init(&e->rope, e->lane);
     if (s->rotates)
-        head_rope_turn(&e->rope, e->turns, e->position);
+        head_rope_find_angles(&e->rope, e->turns, e->position);
     heads->count = queries + (s->rotates ? 2 : 0);
     heads->passes = (heads->count + WARPS - 1) / WARPS;
     ptx_u32 block = ptx_mad_lo_u32(k, e->kv_head, U32(head_blocks(e->plan)), e->head_block);
-    ptx_u32 token = ptx_mul_lo_u32(k, e->token, U32(s->heads));
-    ptx_u32 first = ptx_mad_lo_u32(k, block, U32(queries), token);
-    ptx_u32 pair = ptx_mad_lo_u32(k, e->token, U32(s->kv_heads), e->kv_head);
+    ptx_u32 token_first_head = ptx_mul_lo_u32(k, e->token, U32(s->heads));
+    ptx_u32 cta_first_head = ptx_mad_lo_u32(k, block, U32(queries), token_first_head);
+    ptx_u32 kv_row = ptx_mad_lo_u32(k, e->token, U32(s->kv_heads), e->kv_head);
     for (uint32_t i = 0; i < heads->passes; i++) {
         ptx_u32 number = ptx_add_u32(k, e->warp, U32(i * WARPS));
         ptx_pred is_query = ptx_setp_lt_u32(k, number, U32(queries));
-        ptx_u32 query = ptx_add_u32(k, first, ptx_min_u32(k, number, U32(queries - 1)));
+        ptx_u32 query = ptx_add_u32(k, cta_first_head, ptx_min_u32(k, number, U32(queries - 1)));
         ptx_u64 from = head_rope_address(&e->rope, e->q, query, PTXGEN_F32);
         heads->number[i] = number;
         heads->from[i] = from;
@@ -135,7 +144,7 @@ static void begin_heads(struct attention_emitter *e, struct heads *heads)
             continue;
         ptx_pred is_key = ptx_setp_eq_u32(k, number, U32(queries));
         ptx_u64 other = ptx_selp_u64(k, e->k_new, e->v_new, is_key);
-        other = head_rope_address(&e->rope, other, pair, PTXGEN_F32);
+        other = head_rope_address(&e->rope, other, kv_row, PTXGEN_F32);
         heads->from[i] = ptx_selp_u64(k, from, other, is_query);
         if (!s->has_norm)
             continue;
@@ -151,28 +160,32 @@ static void load_heads(const struct attention_emitter *e, struct heads *heads)
         head_rope_load(&e->rope, PTXGEN_F32, heads->from[i], &heads->head[i]);
 }
 
-/* Queries and k; v stays as it is. */
-static void turn_head(const struct attention_emitter *e, ptx_u32 number, const struct head *gain,
-                      const struct head *head)
+/* Normalises and rotates queries and k, not v. Overwrites the head's registers. */
+static void rotate_head(const struct attention_emitter *e, ptx_u32 number,
+                        const struct head_part *gain, struct head_part *head)
 {
     ptx_kernel *k = e->k;
     ptx_if(k, ptx_setp_le_u32(k, number, U32(e->plan->heads))) {
-        struct head turned = *head;
-        head_rope_apply(&e->rope, gain, &turned);
+        struct head_part rotated = *head;
+        head_rope_apply(&e->rope, gain, &rotated);
         for (uint32_t p = 0; p < e->rope.pairs; p++)
             for (int i = 0; i < 2; i++)
-                ptx_mov_f32_to(k, head->value[p][i], turned.value[p][i]);
+                ptx_mov_f32_to(k, head->value[p][i], rotated.value[p][i]);
     }
 }
 
-/* Of the CTAs that have the kv head, one writes k and v to the cache. */
-static void store_own(const struct attention_emitter *e, ptx_u32 number, const struct head *head)
+/*
+ * Stores k or v to shared memory, rounded to the cache's type, for the CTA itself. Of the CTAs that
+ * have the kv head, the one with its first block of query heads also stores it to the cache.
+ */
+static void store_own(const struct attention_emitter *e, ptx_u32 number,
+                      const struct head_part *head)
 {
     ptx_kernel *k = e->k;
     const uint8_t type = e->spec->cache_type;
     ptx_u32 which = ptx_sub_u32(k, number, U32(e->plan->heads));
     ptx_u32 own = ptx_mad_lo_u32(k, which, U32(attention_cache_row(e)), e->shared_own);
-    head_rope_share(&e->rope, type, own, head);
+    head_rope_store_shared(&e->rope, type, own, head);
     ptx_if(k, ptx_setp_eq_u32(k, e->head_block, U32(0))) {
         ptx_pred is_key = ptx_setp_eq_u32(k, which, U32(0));
         ptx_u64 list = ptx_selp_u64(k, e->key_list, e->value_list, is_key);
@@ -181,29 +194,29 @@ static void store_own(const struct attention_emitter *e, ptx_u32 number, const s
     }
 }
 
-/* Scores are in units of log2(e), so that weights are powers of two. */
-static void share_query(struct attention_emitter *e, ptx_u32 number, const struct head *head)
+/* Scales a query and stores it. Scores are in units of log₂(e): weights are powers of two. */
+static void scale_query(struct attention_emitter *e, ptx_u32 number, const struct head_part *head)
 {
-    struct head scaled;
+    const float log2_e = 1.44269504f;
+    struct head_part scaled;
     for (uint32_t p = 0; p < e->rope.pairs; p++)
         for (int i = 0; i < 2; i++)
-            scaled.value[p][i] =
-                ptx_mul_f32(e->k, head->value[p][i], F32(e->spec->scale * 1.44269504f));
-    e->how->share_query(e, number, &scaled);
+            scaled.value[p][i] = ptx_mul_f32(e->k, head->value[p][i], F32(e->spec->scale * log2_e));
+    e->how->store_query(e, number, &scaled);
 }
 
-/* The split that begins with key 0 has the token's own. */
-static void share_heads(struct attention_emitter *e, const struct heads *heads)
+/* Rotates the heads and stores them. The split that begins with key 0 stores k and v. */
+static void finish_heads(struct attention_emitter *e, struct heads *heads)
 {
     ptx_kernel *k = e->k;
     for (uint32_t i = 0; i < heads->passes; i++) {
         ptx_u32 number = heads->number[i];
-        const struct head *head = &heads->head[i];
+        struct head_part *head = &heads->head[i];
         if (e->spec->rotates)
-            turn_head(e, number, &heads->gain[i], head);
+            rotate_head(e, number, &heads->gain[i], head);
         ptx_pred is_query = ptx_setp_lt_u32(k, number, U32(e->plan->heads));
         ptx_if(k, is_query)
-            share_query(e, number, head);
+            scale_query(e, number, head);
         if (!e->spec->rotates)
             continue;
         ptx_pred is_head = ptx_setp_lt_u32(k, number, U32(heads->count));
@@ -215,23 +228,29 @@ static void share_heads(struct attention_emitter *e, const struct heads *heads)
 
 /* ---- merging ---- */
 
-void attention_share_score(const struct attention_emitter *e, ptx_pred writes, ptx_u32 head,
-                           ptx_f32 largest, ptx_f32 weights)
+ptx_f32 attention_weight(const struct attention_emitter *e, ptx_f32 score, ptx_f32 largest)
+{
+    return ptx_ex2_approx_f32(e->k, ptx_sub_f32(e->k, score, largest));
+}
+
+void attention_store_score(const struct attention_emitter *e, ptx_pred writes, ptx_u32 head,
+                           ptx_f32 largest, ptx_f32 weight_sum)
 {
     ptx_kernel *k = e->k;
-    const ptx_f32 pair[] = {largest, weights};
+    const ptx_f32 pair[] = {largest, weight_sum};
     ptx_u32 row = ptx_mad_lo_u32(k, e->warp, U32(e->plan->heads), head);
     ptx_u32 at = ptx_mad_lo_u32(k, row, U32(8), e->shared_scores);
     ptx_guarded(k, writes)
         ptx_st_shared_v2_f32(k, at, 0, pair);
 }
 
+/* Bytes of a head's sums in shared memory. */
 static uint32_t sums_row(const struct attention_emitter *e)
 {
     return 4 * (e->spec->head_size + SUM_PAD);
 }
 
-ptx_u32 attention_sums(const struct attention_emitter *e, ptx_u32 head, ptx_u32 element)
+ptx_u32 attention_sums_address(const struct attention_emitter *e, ptx_u32 head, ptx_u32 element)
 {
     ptx_kernel *k = e->k;
     ptx_u32 row = ptx_mad_lo_u32(k, e->warp, U32(e->plan->heads), head);
@@ -239,9 +258,12 @@ ptx_u32 attention_sums(const struct attention_emitter *e, ptx_u32 head, ptx_u32 
     return ptx_mad_lo_u32(k, element, U32(4), at);
 }
 
-/* What a thread has of two neighbouring outputs of the CTA's heads: pairs tid, tid + THREADS, … */
+/*
+ * What is found of a pair, which is two neighbouring outputs of the CTA's heads. In round i a
+ * thread has pair tid + i · THREADS.
+ */
 struct merged {
-    ptx_f32 largest, weights, sum[2];
+    ptx_f32 largest, weight_sum, sum[2];
 };
 enum { MOST_ROUNDS = MOST_ELEMENTS / 2 / THREADS };
 
@@ -260,15 +282,25 @@ static ptx_u32 pair_number(const struct attention_emitter *e, uint32_t round)
     return ptx_add_u32(e->k, e->tid, U32(round * THREADS));
 }
 
-static struct merged merge(ptx_kernel *k, const struct merged *parts, uint32_t count)
+static void assign_merged(ptx_kernel *k, const struct merged *to, struct merged from)
 {
+    ptx_mov_f32_to(k, to->largest, from.largest);
+    ptx_mov_f32_to(k, to->weight_sum, from.weight_sum);
+    for (int j = 0; j < 2; j++)
+        ptx_mov_f32_to(k, to->sum[j], from.sum[j]);
+}
+
+static struct merged merge(const struct attention_emitter *e, const struct merged *parts,
+                           uint32_t count)
+{
+    ptx_kernel *k = e->k;
     struct merged all = {.largest = parts[0].largest};
     for (uint32_t i = 1; i < count; i++)
         all.largest = ptx_max_f32(k, all.largest, parts[i].largest);
     for (uint32_t i = 0; i < count; i++) {
-        ptx_f32 factor = ptx_ex2_approx_f32(k, ptx_sub_f32(k, parts[i].largest, all.largest));
-        all.weights = i ? ptx_fma_f32(k, parts[i].weights, factor, all.weights)
-                        : ptx_mul_f32(k, parts[i].weights, factor);
+        ptx_f32 factor = attention_weight(e, parts[i].largest, all.largest);
+        all.weight_sum = i ? ptx_fma_f32(k, parts[i].weight_sum, factor, all.weight_sum)
+                           : ptx_mul_f32(k, parts[i].weight_sum, factor);
         for (int j = 0; j < 2; j++)
             all.sum[j] = i ? ptx_fma_f32(k, parts[i].sum[j], factor, all.sum[j])
                            : ptx_mul_f32(k, parts[i].sum[j], factor);
@@ -276,7 +308,7 @@ static struct merged merge(ptx_kernel *k, const struct merged *parts, uint32_t c
     return all;
 }
 
-/* Threads past the last pair have what that has. */
+/* Threads past the last pair repeat it; store_outputs drops what they have. */
 static void merge_warps(const struct attention_emitter *e, struct merged result[MOST_ROUNDS])
 {
     ptx_kernel *k = e->k;
@@ -294,27 +326,29 @@ static void merge_warps(const struct attention_emitter *e, struct merged result[
             ptx_ld_shared_v2_f32(k, score, scores, (int)(8 * w * heads));
             ptx_ld_shared_v2_f32(k, parts[w].sum, sums, (int)(w * heads * sums_row(e)));
             parts[w].largest = score[0];
-            parts[w].weights = score[1];
+            parts[w].weight_sum = score[1];
         }
-        result[i] = merge(k, parts, WARPS);
+        result[i] = merge(e, parts, WARPS);
     }
 }
 
 /* ---- splits ---- */
 
-/* The number of this token, kv head and block of heads. */
-static ptx_u32 unit_number(const struct attention_emitter *e)
+/* The number of the CTA's block of heads, among those of all tokens and kv heads. */
+static ptx_u32 head_block_number(const struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
     ptx_u32 kv = ptx_mad_lo_u32(k, e->token, U32(e->spec->kv_heads), e->kv_head);
     return ptx_mad_lo_u32(k, kv, U32(head_blocks(e->plan)), e->head_block);
 }
 
-/* Where the thread's results of a split are: four numbers for each round, of all threads. */
+/*
+ * The address of the thread's results of a split in f32 [head blocks, splits, rounds, THREADS, 4].
+ */
 static ptx_u64 partial_address(const struct attention_emitter *e, ptx_u32 split)
 {
     ptx_kernel *k = e->k;
-    ptx_u32 number = ptx_mad_lo_u32(k, unit_number(e), e->splits, split);
+    ptx_u32 number = ptx_mad_lo_u32(k, head_block_number(e), e->splits, split);
     ptx_u64 at = ptx_mad_wide_u32(k, number, U32(16 * rounds(e) * THREADS), e->partials);
     return ptx_mad_wide_u32(k, e->tid, U32(16), at);
 }
@@ -325,22 +359,25 @@ static void store_partials(const struct attention_emitter *e,
     ptx_kernel *k = e->k;
     ptx_u64 at = partial_address(e, e->split);
     for (uint32_t i = 0; i < rounds(e); i++) {
-        const ptx_f32 four[4] = {result[i].largest, result[i].weights, result[i].sum[0],
+        const ptx_f32 four[4] = {result[i].largest, result[i].weight_sum, result[i].sum[0],
                                  result[i].sum[1]};
         ptx_st_global_v4_f32(k, at, (int)(16 * i * THREADS), four);
     }
 }
 
-/* Loads bypass the L1 (.cg), which is not coherent with the stores of other CTAs. */
+/*
+ * What a split has of the thread's pair; past the last used split, what weighs nothing. Loads
+ * bypass the L1 (.cg), which is not coherent with the stores of other CTAs.
+ */
 static struct merged load_partial(const struct attention_emitter *e, ptx_u32 split, uint32_t round)
 {
     ptx_kernel *k = e->k;
     ptx_f32 four[4];
-    ptx_u32 last = ptx_sub_u32(k, e->used, U32(1));
+    ptx_u32 last = ptx_sub_u32(k, e->used_splits, U32(1));
     ptx_u64 at = partial_address(e, ptx_min_u32(k, split, last));
     ptx_ld_global_v4_f32_m(k, PTX_LD_CG, four, at, (int)(16 * round * THREADS));
     ptx_pred exists = ptx_setp_le_u32(k, split, last);
-    struct merged part = {.weights = four[1], .sum = {four[2], four[3]}};
+    struct merged part = {.weight_sum = four[1], .sum = {four[2], four[3]}};
     part.largest = ptx_selp_f32(k, four[0], F32(LOWEST), exists);
     return part;
 }
@@ -348,45 +385,43 @@ static struct merged load_partial(const struct attention_emitter *e, ptx_u32 spl
 static void merge_splits(const struct attention_emitter *e, struct merged result[MOST_ROUNDS])
 {
     ptx_kernel *k = e->k;
+    const struct merged nothing = {F32(LOWEST), F32(0), {F32(0), F32(0)}};
     for (uint32_t i = 0; i < rounds(e); i++) {
         struct merged *all = &result[i];
-        ptx_mov_f32_to(k, all->largest, F32(LOWEST));
-        ptx_mov_f32_to(k, all->weights, F32(0));
-        for (int j = 0; j < 2; j++)
-            ptx_mov_f32_to(k, all->sum[j], F32(0));
+        assign_merged(k, all, nothing);
         ptx_u32 split = ptx_mov_u32(k, U32(0));
-        ptx_for(k, split, e->used, U32(MERGED)) {
+        ptx_for(k, split, e->used_splits, U32(MERGED_AT_ONCE)) {
             ptx_nounroll(k);
-            struct merged parts[MERGED + 1];
+            struct merged parts[MERGED_AT_ONCE + 1];
             parts[0] = *all;
-            for (uint32_t n = 0; n < MERGED; n++)
+            for (uint32_t n = 0; n < MERGED_AT_ONCE; n++)
                 parts[n + 1] = load_partial(e, ptx_add_u32(k, split, U32(n)), i);
-            struct merged more = merge(k, parts, MERGED + 1);
-            ptx_mov_f32_to(k, all->largest, more.largest);
-            ptx_mov_f32_to(k, all->weights, more.weights);
-            for (int j = 0; j < 2; j++)
-                ptx_mov_f32_to(k, all->sum[j], more.sum[j]);
+            assign_merged(k, all, merge(e, parts, MERGED_AT_ONCE + 1));
         }
     }
 }
 
-/* Whether this CTA is the last of its splits; the ticket is left 0 for the next launch. */
-static ptx_pred come_last(const struct attention_emitter *e)
+/*
+ * Whether this CTA is the last of the token's splits to have stored its sums. The last one leaves
+ * the ticket 0 for the next launch.
+ */
+static ptx_pred is_last_cta(const struct attention_emitter *e)
 {
     ptx_kernel *k = e->k;
-    ptx_u32 slot = ptx_shared_address(k, ptx_shared_declare(k, "ticket", 4, 4));
-    ptx_u64 ticket = ptx_mad_wide_u32(k, unit_number(e), U32(4), e->tickets);
+    ptx_u32 ticket_copy = ptx_shared_address(k, ptx_shared_declare(k, "ticket", 4, 4));
+    ptx_u64 ticket = ptx_mad_wide_u32(k, head_block_number(e), U32(4), e->tickets);
     ptx_bar_sync(k, 0);
     ptx_if(k, ptx_setp_eq_u32(k, e->tid, U32(0))) {
-        ptx_u32 before = ptx_atom_global_add_u32_m(k, PTX_ACQ_REL | PTX_GPU, ticket, 0, U32(1));
-        ptx_st_shared_u32(k, slot, 0, before);
-        ptx_u32 after = ptx_add_u32(k, before, U32(1));
-        ptx_if(k, ptx_setp_eq_u32(k, after, e->used))
+        ptx_u32 earlier_ctas =
+            ptx_atom_global_add_u32_m(k, PTX_ACQ_REL | PTX_GPU, ticket, 0, U32(1));
+        ptx_st_shared_u32(k, ticket_copy, 0, earlier_ctas);
+        ptx_u32 ctas = ptx_add_u32(k, earlier_ctas, U32(1));
+        ptx_if(k, ptx_setp_eq_u32(k, ctas, e->used_splits))
             ptx_st_global_u32(k, ticket, 0, U32(0));
     }
     ptx_bar_sync(k, 0);
-    ptx_u32 taken = ptx_add_u32(k, ptx_ld_shared_u32(k, slot, 0), U32(1));
-    return ptx_setp_eq_u32(k, taken, e->used);
+    ptx_u32 ctas = ptx_add_u32(k, ptx_ld_shared_u32(k, ticket_copy, 0), U32(1));
+    return ptx_setp_eq_u32(k, ctas, e->used_splits);
 }
 
 /* ---- the entry ---- */
@@ -396,12 +431,12 @@ static void store_outputs(const struct attention_emitter *e,
 {
     ptx_kernel *k = e->k;
     const uint8_t type = e->spec->type;
-    ptx_u64 first = ptx_mul_wide_u32(k, unit_number(e), U32(pairs(e)));
+    ptx_u64 first = ptx_mul_wide_u32(k, head_block_number(e), U32(pairs(e)));
     for (uint32_t i = 0; i < rounds(e); i++) {
         ptx_u32 number = pair_number(e, i);
         ptx_u64 pair = ptx_add_u64(k, first, ptx_cvt_u64_u32(k, number));
-        ptx_u64 at = ptx_mad_lo_u64(k, pair, ptx_imm_u64(2 * size_of(type)), e->y);
-        ptx_f32 factor = ptx_rcp_approx_f32(k, result[i].weights), value[2];
+        ptx_u64 at = ptx_mad_lo_u64(k, pair, ptx_imm_u64(2 * emit_size_of(type)), e->y);
+        ptx_f32 factor = ptx_rcp_approx_f32(k, result[i].weight_sum), value[2];
         for (int j = 0; j < 2; j++)
             value[j] = ptx_mul_f32(k, result[i].sum[j], factor);
         ptx_if(k, ptx_setp_lt_u32(k, number, U32(pairs(e))))
@@ -415,28 +450,28 @@ static void attend(struct attention_emitter *e)
     const bool rotates = e->spec->rotates;
     struct heads heads;
     struct merged result[MOST_ROUNDS];
-    begin_heads(e, &heads);
+    prepare_heads(e, &heads);
     if (rotates)
-        e->how->begin(e);
+        e->how->prefetch_first(e);
     emit_wait_for_previous(k);
     ptx_section(k, "heads");
     load_heads(e, &heads);
     if (!rotates)
-        e->how->begin(e);
-    share_heads(e, &heads);
+        e->how->prefetch_first(e);
+    finish_heads(e, &heads);
     ptx_bar_sync(k, 0);
     ptx_section(k, "scores and weighted values");
     e->how->walk(e);
     ptx_bar_sync(k, 0);
     ptx_section(k, "merge warps");
-    find_place(e); /* again, which takes fewer registers than to hold it */
+    find_place(e); /* Finding these again takes fewer registers than keeping them. */
     merge_warps(e, result);
     ptx_section(k, "merge splits");
-    ptx_if_else(k, ptx_setp_eq_u32(k, e->used, U32(1))) {
+    ptx_if_else(k, ptx_setp_eq_u32(k, e->used_splits, U32(1))) {
         store_outputs(e, result);
     } else {
         store_partials(e, result);
-        ptx_if(k, come_last(e)) {
+        ptx_if(k, is_last_cta(e)) {
             merge_splits(e, result);
             store_outputs(e, result);
         }
@@ -472,8 +507,14 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     const struct attention_plan *p = plan;
     ptx_kernel *k = ptx_kernel_begin(module, "attention");
     struct attention_emitter e = {.k = k, .plan = p, .spec = &p->spec};
+    /* No mma.sync multiplies f32 without rounding it, to tf32 at best. */
     e.how = p->spec.cache_type == PTXGEN_F32 ? &attention_by_lanes : &attention_by_tensor_cores;
     ptx_kernel_reqntid(k, THREADS, 1, 1);
+    /*
+     * With fewer registers two kernels would spill: the walk by lanes, of an f32 cache, holds up to
+     * eight queries and their sums, and blocks of keys and values of 256 elements take twice the
+     * registers of those of 128.
+     */
     if (p->spec.cache_type != PTXGEN_F32 && p->spec.head_size < MOST_SIZE)
         ptx_kernel_maxnreg(k, FEW_REGISTERS);
     e.shared_query = shared(k, "queries", e.how->query_bytes(&e));
@@ -484,10 +525,15 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     load_params(&e);
     find_place(&e);
     find_keys(&e);
-    ptx_if(k, ptx_setp_lt_u32(k, e.split, e.used))
+    ptx_if(k, ptx_setp_lt_u32(k, e.split, e.used_splits))
         attend(&e);
     ptx_kernel_end(k);
     return ptx_module_status(module, err);
+}
+
+static bool is_supported(uint8_t type)
+{
+    return type == PTXGEN_F32 || type == PTXGEN_F16 || type == PTXGEN_BF16;
 }
 
 ptxgen_status attention_check(const struct attention_spec *s, ptxgen_error *err)
@@ -496,10 +542,15 @@ ptxgen_status attention_check(const struct attention_spec *s, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "attention: heads of %u elements; 64, 128 and 256 are supported",
                            s->head_size);
-    if (s->kv_heads == 0 || s->heads % s->kv_heads)
+    if (s->heads == 0 || s->kv_heads == 0 || s->heads % s->kv_heads)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "attention: %u heads cannot share %u kv heads evenly", s->heads,
                            s->kv_heads);
+    if (!is_supported(s->type) || !is_supported(s->cache_type))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "attention: y of element type %u and a cache of %u; f32 (%u), f16 (%u) "
+                           "and bf16 (%u) are supported",
+                           s->type, s->cache_type, PTXGEN_F32, PTXGEN_F16, PTXGEN_BF16);
     return PTXGEN_OK;
 }
 
@@ -515,6 +566,7 @@ static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, vo
     if (status)
         return status;
     const uint32_t group_size = s->heads / s->kv_heads;
+    /* The query heads of a kv head go to as few CTAs as can have the same number each. */
     p->heads = group_size;
     for (uint32_t blocks = 2; p->heads > MOST_HEADS || p->heads * s->head_size > MOST_ELEMENTS;
          blocks++)
@@ -537,7 +589,7 @@ void attention_describe(const void *spec, char *text, size_t size)
 const ptxgen_family *attention_family(void)
 {
     static const ptxgen_family family = {.name = "generate_attention",
-                                         .plan_version = 2,
+                                         .plan_version = 2, /* raised whenever the text changes */
                                          .spec_bytes = sizeof(struct attention_spec),
                                          .plan_bytes = sizeof(struct attention_plan),
                                          .make_plan = make_plan,
@@ -548,6 +600,7 @@ const ptxgen_family *attention_family(void)
 
 uint64_t attention_partials_bytes(const struct attention_spec *spec, uint64_t m, uint32_t splits)
 {
+    /* A head block has results of all threads for each round, and no more rounds than heads. */
     return m * splits * spec->heads * THREADS * 4 * sizeof(float);
 }
 

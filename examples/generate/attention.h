@@ -6,12 +6,12 @@
  *     y[m, h, :] = Σ_p softmax_p(scale · q[m, h, :] · key[p, g, :]) · value[p, g, :]
  *     g = h / (heads / kv heads);  p from max(0, position + 1 − window) to position
  *
- * The keys of a token may be split over several CTAs (flash-decoding): each finds its largest
- * score, its sums with that as the reference, and the CTA that comes last adds them up, in the
- * order of the splits, so that results do not depend on which that is.
+ * The keys of a token may be split over several CTAs (flash-decoding). Each CTA finds the largest
+ * score of its keys, and its sums relative to that. The CTA of a token that finishes last merges
+ * the sums in the order of the splits, so that results do not depend on which CTA that is.
  *
  * Where each token is the only one of its sequence, as in a step of decoding, the launch may also
- * do what rope.h does, rotate q and k and put k and v into the cache: a kernel less.
+ * do what rope.h does, rotate q and k and put k and v into the cache, which saves a launch.
  */
 #ifndef GENERATE_ATTENTION_H
 #define GENERATE_ATTENTION_H
@@ -20,46 +20,60 @@
 #include <ptxgen/types.h>
 
 struct attention_spec {
-    uint32_t heads, kv_heads; /* heads a multiple of kv heads */
-    uint32_t head_size;       /* 64, 128 or 256 */
+    uint32_t heads, kv_heads; /* heads a multiple of kv heads; neither is 0 */
+    uint32_t head_size;       /* D: 64, 128 or 256 */
     uint32_t window;          /* keys that a token sees, itself included; 0: all */
     float scale;
-    uint8_t type;       /* ptxgen_element of y */
-    uint8_t cache_type; /* ptxgen_element of the cache */
-    uint8_t rotates;    /* 1: what rope.h does is part of the launch; the three below are rope's */
-    uint8_t has_norm, interleaved;
+    uint8_t type;        /* ptxgen_element of y: f32, f16 or bf16 */
+    uint8_t cache_type;  /* ptxgen_element of the cache: f32, f16 or bf16 */
+    uint8_t rotates;     /* 1: the launch does what rope.h does, too */
+    uint8_t has_norm;    /* rotates: as in rope_spec */
+    uint8_t interleaved; /* rotates: as in rope_spec */
     uint8_t reserved[3];
-    float epsilon;
+    float epsilon; /* rotates: as in rope_spec */
 };
 
 /*
- * Device addresses. A launch overlaps the kernel ahead, and that may overlap those ahead of it.
- * What writes turns, positions, slots or, where the launch rotates, the keys and values that the
- * cache has must have ended before any of these begins: all of that is read early.
+ * Device addresses. A launch overlaps the kernel ahead of it on the stream, which in turn may
+ * overlap the kernels ahead of that one. Before it waits for the kernel ahead, the kernel reads
+ * positions and slots, and with `rotates` also turns, q_norm, k_norm and the cache's keys and
+ * values of earlier positions. So between a kernel that writes any of these and the attention that
+ * reads them there must be a launch that does not overlap the kernel ahead of it. The embedding is
+ * that launch in a step of forward.c: greedy.h writes the positions of the next step, and attention
+ * of this step the keys that attention of the next one reads.
+ *
+ * Scores, in units of log₂(e), must be finite and the largest of a token above −1e30. With an f16
+ * cache, elements of the query times scale · log₂(e) must be within ±65504, after norm and
+ * rotation. Otherwise outputs are NaN.
  */
 struct attention_args {
-    uint64_t m;               /* tokens, below 65536 */
+    uint64_t m;               /* tokens, 1 to 65535 */
     uint64_t q;               /* f32 [m, heads, D] */
     uint64_t k, v;            /* rotates: f32 [m, kv heads, D] */
-    uint64_t q_norm, k_norm;  /* rotates: f32 [D] */
-    uint64_t turns;           /* rotates: u64 [D/2] of rope_turns */
+    uint64_t q_norm, k_norm;  /* rotates and has_norm: f32 [D] */
+    uint64_t turns;           /* rotates: u64 [D/2] of rope_turns, in 2⁻⁶⁴ turns a position */
     uint64_t keys, values;    /* [slots, kv heads, context, D] of the cache's type */
-    uint64_t positions;       /* s32 [m], each below the context */
-    uint64_t slots;           /* s32 [m] */
+    uint64_t positions;       /* s32 [m], each 0 to context − 1 */
+    uint64_t slots;           /* s32 [m], each a slot of the cache */
     uint64_t y;               /* [m, heads, D] */
     uint64_t partials;        /* attention_partials_bytes, if there are several splits */
     uint64_t tickets;         /* attention_tickets_bytes, zeroed once; every launch leaves zeros */
-    uint32_t context, splits; /* positions of a slot; CTAs for the keys of a token, at least 1 */
+    uint32_t context, splits; /* positions of a slot; CTAs for the keys of a token, 1 to 65535 */
 };
 
 const ptxgen_family *attention_family(void);
-/* What the kernels of this spec have in common: their rules, and the spec for people to read. */
+/* Refuses a spec that breaks a rule above; prefill.h has the same spec and rules. */
 ptxgen_status attention_check(const struct attention_spec *spec, ptxgen_error *err);
+/* The spec for people to read, for ptxgen_family. */
 void attention_describe(const void *spec, char *text, size_t size);
 uint64_t attention_partials_bytes(const struct attention_spec *spec, uint64_t m, uint32_t splits);
 uint64_t attention_tickets_bytes(const struct attention_spec *spec, uint64_t m);
-/* As many splits as give every multiprocessor of the target two CTAs, for m tokens, and no more
- * than so many keys are worth. */
+/*
+ * How many splits to launch with, for m tokens, which is at least 1: as many as give every
+ * multiprocessor of the target two CTAs, where each token and kv head counts as one CTA for each
+ * split. There are at most 32, at most one for each 128 keys of the context, and only one where the
+ * context is at most 256.
+ */
 uint32_t attention_splits(const struct attention_spec *spec, const ptxgen_target *target,
                           uint64_t m, uint32_t context);
 ptxgen_status attention_launch(const ptxgen_loaded *loaded, const struct attention_args *args,

@@ -16,6 +16,12 @@
 #define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
 enum { EIGHT = 8 }; /* elements that a lane has of a row */
 
+/* Bytes of an element of a type. */
+static inline uint32_t emit_size_of(uint8_t type)
+{
+    return (uint32_t)ptxgen_element_size((ptxgen_element)type);
+}
+
 /* The element `offset` bytes after `at`. */
 ptx_f32 emit_load(ptx_kernel *k, uint8_t type, ptx_u64 at, int offset);
 /* A word of two elements of a 16-bit type. */
@@ -42,9 +48,11 @@ ptx_f32 emit_norm_factor(ptx_kernel *k, ptx_f32 squares, uint32_t count, float e
 ptx_f32 emit_sum_lanes(ptx_kernel *k, ptx_f32 value, uint32_t lanes);
 
 /*
- * Kernels of a stream overlap from sm_90 on. The first lets the next kernel begin; the second waits
- * until the kernel ahead has ended, before which nothing may be read that it writes. Where kernels
- * do not overlap, they emit nothing.
+ * Kernels of a stream overlap from sm_90 on (programmatic dependent launch). The kernel ahead is
+ * the one that was launched before this one on the stream. emit_let_next_begin lets the kernel
+ * behind begin (griddepcontrol.launch_dependents). emit_wait_for_previous waits until the kernel
+ * ahead has ended (griddepcontrol.wait), before which nothing may be read that it writes. Where
+ * kernels do not overlap, both emit nothing.
  */
 void emit_let_next_begin(ptx_kernel *k);
 void emit_wait_for_previous(ptx_kernel *k);

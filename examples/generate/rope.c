@@ -50,9 +50,9 @@ static ptx_u64 head_address(const struct emitter *e, ptx_u64 base, uint32_t head
 }
 
 /* A head as the product gave it, and turned. */
-static struct head turned_head(struct emitter *e, ptx_u64 at, ptx_u64 gain)
+static struct head_part turned_head(struct emitter *e, ptx_u64 at, ptx_u64 gain)
 {
-    struct head head, gains = {0};
+    struct head_part head, gains = {0};
     head_rope_load(&e->rope, e->spec->type, at, &head);
     if (e->spec->has_norm) {
         ptx_u64 gain_at = head_rope_address(&e->rope, gain, U32(0), PTXGEN_F32);
@@ -65,7 +65,7 @@ static struct head turned_head(struct emitter *e, ptx_u64 at, ptx_u64 gain)
 static void emit_query(struct emitter *e, ptx_u64 q, ptx_u64 gain, ptx_u64 rotated, ptx_u32 head)
 {
     ptx_u64 from = head_address(e, q, e->spec->heads, head, e->spec->type);
-    struct head turned = turned_head(e, from, gain);
+    struct head_part turned = turned_head(e, from, gain);
     ptx_u64 to = head_address(e, rotated, e->spec->heads, head, PTXGEN_F32);
     head_rope_store(&e->rope, PTXGEN_F32, to, &turned);
 }
@@ -73,13 +73,13 @@ static void emit_query(struct emitter *e, ptx_u64 q, ptx_u64 gain, ptx_u64 rotat
 static void emit_key(struct emitter *e, ptx_u64 key, ptx_u64 gain, ptx_u64 cache, ptx_u32 head)
 {
     ptx_u64 from = head_address(e, key, e->spec->kv_heads, head, e->spec->type);
-    struct head turned = turned_head(e, from, gain);
+    struct head_part turned = turned_head(e, from, gain);
     head_rope_store(&e->rope, e->spec->cache_type, cache_address(e, cache, head), &turned);
 }
 
 static void emit_value(struct emitter *e, ptx_u64 value, ptx_u64 cache, ptx_u32 head)
 {
-    struct head as_is;
+    struct head_part as_is;
     ptx_u64 from = head_address(e, value, e->spec->kv_heads, head, e->spec->type);
     head_rope_load(&e->rope, e->spec->type, from, &as_is);
     head_rope_store(&e->rope, e->spec->cache_type, cache_address(e, cache, head), &as_is);
@@ -105,8 +105,8 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     e.context = ptx_param_u32(k, "context");
     emit_let_next_begin(k);
     find_place(&e, positions, slots);
-    head_rope_begin(&e.rope, ptx_sreg_tid_x(k));
-    head_rope_turn(&e.rope, turns, e.position);
+    head_rope_init(&e.rope, ptx_sreg_tid_x(k));
+    head_rope_find_angles(&e.rope, turns, e.position);
     emit_wait_for_previous(k);
     ptx_u32 block = ptx_sreg_ctaid_x(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, block, U32(s->heads))) {

@@ -617,15 +617,16 @@ static void fill_logits(float *logits, uint32_t vocabulary, int32_t right[SEQUEN
     row[0][last] = 20;
     row[1][tie] = row[1][tie + 1] = row[1][last] = 20; /* of two CTAs, or of one */
     row[2][0] = row[2][last] = 7;
-    row[6][last / 2] = nanf("");  /* above all numbers */
-    row[7][last / 2] = -nanf(""); /* below all */
-    row[7][5] = 20;
+    row[6][last / 2] = nanf("");  /* above all numbers, */
+    row[7][last / 2] = -nanf(""); /* with either sign, */
+    row[7][last] = nanf("");      /* and equal to each other */
     for (uint32_t i = 0; i < vocabulary; i++) {
         row[3][i] = i < 2 ? -6.0f : -5.0f;
         row[4][i] = -INFINITY;
-        row[5][i] = i < 3 ? -0.0f : 0.0f; /* which is above -0 */
+        row[5][i] = i < 3 ? -1.0f : i < 5 ? -0.0f : 0.0f; /* which equals -0 */
     }
-    const int32_t due[SEQUENCES] = {(int32_t)last, (int32_t)tie, 0, 2, 0, 3, (int32_t)last / 2, 5};
+    const int32_t due[SEQUENCES] = {(int32_t)last,     (int32_t)tie,     0, 2, 0, 3,
+                                    (int32_t)last / 2, (int32_t)last / 2};
     memcpy(right, due, sizeof due);
 }
 
@@ -681,6 +682,33 @@ static void greedy_takes_the_first_largest(void **state)
     bed_close(&bed);
 }
 
+/* Vocabularies of less than the four logits that a thread loads at once. */
+static void greedy_takes_of_few(void **state)
+{
+    (void)state;
+    enum { MOST = 4 };
+    struct bed bed;
+    bed_open(&bed, "cpu:sm_90");
+    for (uint32_t vocabulary = 1; vocabulary <= MOST; vocabulary++) {
+        const float logits[MOST] = {-3, -2, -1, 0};
+        const int32_t start = 6;
+        struct greedy_args args = {.m = 1,
+                                   .logits = bed_upload(&bed, logits, 4 * vocabulary),
+                                   .ids = bed_alloc(&bed, 4),
+                                   .positions = bed_upload(&bed, &start, 4),
+                                   .cells = bed_alloc(&bed, (size_t)greedy_cells_bytes(1))};
+        assert_int_equal(bed.driver.memset_d8(args.cells, 0, greedy_cells_bytes(1)), 0);
+        const struct greedy_spec spec = {vocabulary};
+        ptxgen_error err;
+        int32_t id;
+        assert_ok(greedy_launch(bed_load(&bed, greedy_family(), &spec), &args, NULL, &err), &err);
+        bed_synchronise(&bed);
+        assert_int_equal(bed.driver.memcpy_dtoh(&id, args.ids, 4), 0);
+        assert_int_equal(id, vocabulary - 1);
+    }
+    bed_close(&bed);
+}
+
 static void other_sizes_are_refused(void **state)
 {
     (void)state;
@@ -691,12 +719,16 @@ static void other_sizes_are_refused(void **state)
     const struct attention_spec uneven = {.heads = 3, .kv_heads = 2, .head_size = 64};
     const struct attention_spec wide = {
         .heads = 1, .kv_heads = 1, .head_size = 64, .cache_type = PTXGEN_F32};
-    const struct greedy_spec few = {3};
+    const struct attention_spec none = {.heads = 0, .kv_heads = 1, .head_size = 64};
+    const struct attention_spec f64 = {
+        .heads = 1, .kv_heads = 1, .head_size = 64, .type = PTXGEN_F64};
+    const struct attention_spec f64_cache = {
+        .heads = 1, .kv_heads = 1, .head_size = 64, .cache_type = PTXGEN_F64};
+    const struct greedy_spec empty = {0};
     ptxgen_loaded *loaded;
     ptxgen_error err;
-    assert_refusal(ptxgen_dispatch(bed.dispatcher, greedy_family(), &few, &loaded, &err), &err,
-                   PTXGEN_ERROR_UNSUPPORTED,
-                   "greedy: a vocabulary of 3 tokens; at least 4 are due");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, greedy_family(), &empty, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED, "greedy: the vocabulary has no tokens");
     assert_refusal(ptxgen_dispatch(bed.dispatcher, rope_family(), &rope, &loaded, &err), &err,
                    PTXGEN_ERROR_UNSUPPORTED,
                    "rope: heads of 96 elements; 64, 128 and 256 are supported");
@@ -706,6 +738,16 @@ static void other_sizes_are_refused(void **state)
     assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &uneven, &loaded, &err),
                    &err, PTXGEN_ERROR_UNSUPPORTED,
                    "attention: 3 heads cannot share 2 kv heads evenly");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &none, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED, "attention: 0 heads cannot share 1 kv heads evenly");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &f64, &loaded, &err), &err,
+                   PTXGEN_ERROR_UNSUPPORTED,
+                   "attention: y of element type 3 and a cache of 0; f32 (0), f16 (1) and bf16 (2) "
+                   "are supported");
+    assert_refusal(ptxgen_dispatch(bed.dispatcher, attention_family(), &f64_cache, &loaded, &err),
+                   &err, PTXGEN_ERROR_UNSUPPORTED,
+                   "attention: y of element type 0 and a cache of 3; f32 (0), f16 (1) and bf16 (2) "
+                   "are supported");
     assert_refusal(ptxgen_dispatch(bed.dispatcher, prefill_family(), &wide, &loaded, &err), &err,
                    PTXGEN_ERROR_UNSUPPORTED,
                    "prefill: the cache is f32; f16 and bf16 are supported");
@@ -720,6 +762,7 @@ int main(void)
         cmocka_unit_test(attention_that_rotates_is_rope_and_attention),
         cmocka_unit_test(prefill_is_the_formula),
         cmocka_unit_test(greedy_takes_the_first_largest),
+        cmocka_unit_test(greedy_takes_of_few),
         cmocka_unit_test(other_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
