@@ -64,10 +64,12 @@ static uint64_t shared_bytes(const void *of, const ptxgen_tile *v)
            dense_staging_bytes(v) + gemm_ring_barrier_bytes(v->stages + v->steps);
 }
 
+/* A cluster is of no use where the second CTA has no features. */
 static bool adapt(const void *of, ptxgen_tile *v)
 {
     const ptxgen_gguf_linear_plan *plan = of;
-    return plan->target.multiprocessors % v->cluster == 0;
+    const bool is_shared = v->cluster == 1 || gguf_linear_all_rows(&plan->spec) > v->tile_n;
+    return is_shared && plan->target.multiprocessors % v->cluster == 0;
 }
 
 /* Tiles along N; the CTAs of a cluster count as one. */
@@ -118,8 +120,10 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
 
 /* Of equally cheap candidates the first is used. */
 static const ptxgen_tile candidates[] = {
+    {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 16, .steps = 2, .cluster = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 16, .steps = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 64, .wn = 8, .steps = 2},
+    {.kind = PTXGEN_WGMMA, .warp_m = 128, .wn = 8, .steps = 3, .cluster = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 128, .wn = 8, .steps = 3},
     {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4, .cluster = 2},
     {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4},
