@@ -271,7 +271,8 @@ static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
 {
     static const struct {
         uint32_t k, n, m, cluster;
-    } rows[] = {{8192, 64, 34, 1}, {8192, 64, 100, 1}, {8192, 1024, 34, 2}, {4096, 1024, 100, 2}};
+    } rows[] = {{8192, 64, 34, 1},   {8192, 64, 100, 1},   {8192, 64, 200, 1},
+                {8192, 1024, 34, 2}, {4096, 1024, 100, 2}, {4096, 1024, 200, 2}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const ptxgen_gguf_linear_spec spec = {.k = rows[i].k,
