@@ -88,16 +88,16 @@ static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uin
 /*
  * The time of the CTA with the most work for m tokens, in picoseconds. A unit of a tile takes the
  * longest of four times: reading packed rows from memory (30 bytes a nanosecond and
- * multiprocessor, once for all rows of tiles), reading both operands from the L2 (60 bytes a
- * nanosecond), decoding (55 weights a nanosecond), and multiplying (2650 products a nanosecond);
+ * multiprocessor, once for all rows of tiles), reading both operands from the L2 (42 bytes a
+ * nanosecond), decoding (82 weights a nanosecond), and multiplying (2650 products a nanosecond);
  * and a part of the others, which is the less the more tokens there are, since then products leave
  * more time for the rest. Dividing tiles takes 2500 ns, and more for more tokens.
  * docs/notes/gguf_linear.md says where these come from.
  */
 static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
-    enum { MEMORY = 30, L2 = 60, DECODING = 55, PRODUCTS = 2650, TIMES = 4 };
-    enum { HIDING_TOKENS = 32, END = 2500000, END_TOKEN = 20000 };
+    enum { MEMORY = 30, L2 = 42, DECODING = 82, PRODUCTS = 2650, TIMES = 4 };
+    enum { HIDING_TOKENS = 16, END = 2500000, END_TOKEN = 20000 };
     const ptxgen_gguf_linear_plan *plan = of;
     const ptxgen_gguf_linear_spec *s = &plan->spec;
     const uint64_t w = (uint64_t)v->tile_n * gguf_linear_direct(plan)->pitch;
