@@ -69,13 +69,13 @@
  * On sm_90a, with `compute` f16 or bf16, matrices that are all of one type, not floats, K a
  * multiple of 256 and rows of a multiple of 16 bytes (IQ4_XS and MXFP4: K a multiple of 512, Q2_K
  * 1024, Q3_K and Q6_K 2048), more than 8 tokens are instead multiplied by one kernel that decodes
- * the weights in registers, and h is all that the workspace has. The launch enqueues a kernel that
- * makes h, and that one. In bf16, weights are rounded as those above. In f16 the scale s and the
- * minimum m of a group of weights are rounded to f16 first, and then s·q − m once: a weight is off
- * by at most 2⁻¹¹·(|s·q| + |m| + |w|), and 2⁻²⁵·(|q| + 2) where these are subnormal. Types whose
- * scale is an f16 of the file and which have no minimum, or one in f16, have their weights rounded
- * once, and so has MXFP4, whatever the scale. Another type's scale or minimum beyond 65504 is taken
- * as 65504 and makes no NaN.
+ * the weights in registers, and the workspace has h and sums of divided tiles alone. The launch
+ * enqueues a kernel that makes h, and that one. In bf16, weights are rounded as those above. In f16
+ * the scale s and the minimum m of a group of weights are rounded to f16 first, and then s·q − m
+ * once: a weight is off by at most 2⁻¹¹·(|s·q| + |m| + |w|), and 2⁻²⁵·(|q| + 2) where these are
+ * subnormal. Types whose scale is an f16 of the file and which have no minimum, or one in f16, have
+ * their weights rounded once, and so has MXFP4, whatever the scale. Another type's scale or minimum
+ * beyond 65504 is taken as 65504 and makes no NaN.
  *
  *     ptxgen_gguf_linear_spec spec = {.k = 640, .n = {1024, 256, 256}, .epsilon = 1e-6f,
  *                                     .w_type = {PTXGEN_GGUF_Q5_0, PTXGEN_GGUF_Q5_0,

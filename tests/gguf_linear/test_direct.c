@@ -263,24 +263,36 @@ static void views_that_are_strided_or_misaligned_are_right(void **state)
     }
 }
 
-/* Tiles of all CTAs, in several orders, whose flags in the workspace are poison before. */
+/*
+ * Tiles of all CTAs, or of clusters of two, in several orders, whose flags in the workspace are
+ * poison before.
+ */
 static void tiles_are_divided_in_a_workspace_that_holds_anything(void **state)
 {
+    static const struct {
+        uint32_t k, n, m, cluster;
+    } rows[] = {{8192, 64, 12, 1},
+                {8192, 64, 34, 1},
+                {8192, 64, 100, 1},
+                {8192, 64, 200, 1},
+                {4096, 1024, 200, 2}};
     (void)state;
-    for (int i = 0; i < 4; i++) {
-        const ptxgen_gguf_linear_spec spec = {.k = 8192,
-                                              .n = {64},
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const ptxgen_gguf_linear_spec spec = {.k = rows[i].k,
+                                              .n = {rows[i].n},
                                               .w_type = {types[i % TYPES].type},
                                               .x_type = PTXGEN_F16,
                                               .y_type = PTXGEN_F16};
-        if (!test_in_share(i))
+        if (!test_in_share((int)i))
             continue;
         struct device device = open_device(device_name);
         uint32_t ctas = 0;
         order_by(&device, (uint64_t)i + 1);
-        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, 34, NULL);
-        assert_int_equal(ptxgen_gguf_linear_ctas(p.plan, 34, &ctas, NULL), PTXGEN_OK);
-        assert_true(ctas > 1);
+        struct problem p = make_problem(&device, &gguf_linear_harness, &spec, rows[i].m, NULL);
+        const ptxgen_tile *v = ptxgen_gguf_linear_choose_direct(p.plan, rows[i].m);
+        assert_int_equal(ptxgen_gguf_linear_ctas(p.plan, rows[i].m, &ctas, NULL), PTXGEN_OK);
+        assert_int_equal(v->cluster, rows[i].cluster);
+        assert_true(ctas > (rows[i].n + v->tile_n - 1) / v->tile_n);
         run_and_release(&p, &device);
         device_close(&device);
     }

@@ -366,6 +366,13 @@ static const struct gemm_ops ops = {.begin = begin,
                                     .produce = produce,
                                     .end = dense_end_bulk};
 
+/* Tiles of any number of sums may be divided, unlike dense's. */
+static void begin_output(struct dense_product *q, struct gemm_epilogue *o)
+{
+    o->partials.fragments = dense_fragments(q->v);
+    gguf_linear_begin_output(q, o);
+}
+
 const char *ptxgen_gguf_linear_direct_entry(const ptxgen_tile *tile)
 {
     static const char *const names[GEMM_WIDTHS] = GEMM_NAMES("gguf_linear_direct_m");
@@ -382,7 +389,7 @@ static void emit_product(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile 
     const ptxgen_dense_plan all = {.spec = gguf_linear_dense_spec(s, gguf_linear_all_rows(s)),
                                    .target = plan->target};
     const struct dense_use use = {ptxgen_gguf_linear_direct_entry(v), gguf_linear_declare_output,
-                                  gguf_linear_begin_output, &d.output};
+                                  begin_output, &d.output};
     d.q = dense_make_product(&all, v, &use);
     d.q.g.ops = &ops;
     gemm_emit_entry(&d.q.g, module);

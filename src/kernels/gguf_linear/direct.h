@@ -8,8 +8,9 @@
  *     w ── tensor copies, 256 of K of 64 rows ─────▶ ring of units ─ decode ─▶ A ─┐
  *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ─────────▶ B ─┴ wgmma ─▶ sums
  *
- * The CTAs of a cluster of two have the same tokens, which they multicast, and features of their
- * own: with 256 tokens a tile takes more bytes from the L2 else than that gives.
+ * With 256 tokens the CTAs of a cluster of two have the same tokens, which they multicast, and
+ * features of their own: a unit's h is 128 KB then, beside 9 to 17 KB of each 64 rows, and all of
+ * that comes from the L2.
  *
  * In a slice of 16 of K a lane of wgmma has four weights of each of two rows. The order of K within
  * a unit is such that each lane gets neighbouring bytes of a row's codes, and few of its scales:

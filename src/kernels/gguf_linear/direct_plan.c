@@ -64,10 +64,12 @@ static uint64_t shared_bytes(const void *of, const ptxgen_tile *v)
            dense_staging_bytes(v) + gemm_ring_barrier_bytes(v->stages + v->steps);
 }
 
+/* A cluster is of no use where the second CTA has no features. */
 static bool adapt(const void *of, ptxgen_tile *v)
 {
     const ptxgen_gguf_linear_plan *plan = of;
-    return plan->target.multiprocessors % v->cluster == 0;
+    const bool is_shared = v->cluster == 1 || gguf_linear_all_rows(&plan->spec) > v->tile_n;
+    return is_shared && plan->target.multiprocessors % v->cluster == 0;
 }
 
 /* Tiles along N; the CTAs of a cluster count as one. */
@@ -77,29 +79,20 @@ static uint32_t tiles_n(const ptxgen_gguf_linear_spec *s, const ptxgen_tile *v)
     return (gguf_linear_all_rows(s) + rows - 1) / rows;
 }
 
-static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t units)
-{
-    (void)plan;
-    return !dense_divides(v) || gemm_deals_whole(tiles, units);
-}
-
 /*
- * The time of the CTA with the most work for m tokens, in picoseconds. A unit of a tile takes the
- * longest of four times: reading packed rows from memory (30 bytes a nanosecond and
- * multiprocessor, once for all rows of tiles), reading both operands from the L2 (60 bytes a
- * nanosecond), decoding (55 weights a nanosecond), and multiplying (2650 products a nanosecond);
- * and a part of the others, which is the less the more tokens there are, since then products leave
- * more time for the rest. Dividing tiles takes 2500 ns, and more for more tokens.
- * docs/notes/gguf_linear.md says where these come from.
+ * The time of a unit of a tile, in picoseconds, where so many rows of tiles share w. It is the
+ * longest of four times: reading packed rows from memory (30 bytes a nanosecond and multiprocessor,
+ * once for all rows of tiles), reading both operands from the L2 (42 bytes a nanosecond), decoding
+ * (82 weights a nanosecond), and multiplying (2650 products a nanosecond); and a part of the
+ * others, which is the less the more tokens there are, since then products leave more time for the
+ * rest. docs/notes/gguf_linear.md says where these come from.
  */
-static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
+static uint64_t unit_cost(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile *v, uint64_t rows)
 {
-    enum { MEMORY = 30, L2 = 60, DECODING = 55, PRODUCTS = 2650, TIMES = 4 };
-    enum { HIDING_TOKENS = 32, END = 2500000, END_TOKEN = 20000 };
-    const ptxgen_gguf_linear_plan *plan = of;
-    const ptxgen_gguf_linear_spec *s = &plan->spec;
+    enum { MEMORY = 30, L2 = 42, DECODING = 82, PRODUCTS = 2650, TIMES = 4 };
+    enum { HIDING = 16, FEWEST_HIDING = 64 }; /* tokens */
     const uint64_t w = (uint64_t)v->tile_n * gguf_linear_direct(plan)->pitch;
-    const uint64_t x = (uint64_t)v->tile_m * UNIT * 2, rows = (m + v->tile_m - 1) / v->tile_m;
+    const uint64_t x = (uint64_t)v->tile_m * UNIT * 2;
     const uint64_t times[TIMES] = {w * 1000 / MEMORY / rows, (w + x / v->cluster) * 1000 / L2,
                                    (uint64_t)v->tile_n * UNIT * 1000 / DECODING,
                                    (uint64_t)v->tile_n * UNIT * v->tile_m * 1000 / PRODUCTS};
@@ -108,13 +101,35 @@ static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
         longest = times[i] > longest ? times[i] : longest;
         sum += times[i];
     }
-    const uint32_t hiding = v->tile_m > HIDING_TOKENS ? v->tile_m : HIDING_TOKENS;
-    const uint64_t unit = longest + (sum - longest) * HIDING_TOKENS / hiding;
-    const uint64_t tiles = rows * tiles_n(s, v);
+    const uint32_t tokens = v->tile_m > FEWEST_HIDING ? v->tile_m : FEWEST_HIDING;
+    return longest + (sum - longest) * HIDING / tokens;
+}
+
+/* The time of the CTA with the most work, in picoseconds; dividing costs more for more tokens. */
+static uint64_t all_cost(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile *v, uint64_t tiles,
+                         uint64_t ctas, uint64_t rows, bool whole)
+{
+    enum { END = 2500000, END_TOKEN = 34000 };
+    const uint64_t unit = unit_cost(plan, v, rows), all = tiles * units(&plan->spec);
+    if (whole)
+        return (tiles + ctas - 1) / ctas * units(&plan->spec) * unit;
+    return (all + ctas - 1) / ctas * unit + END + v->tile_m * (uint64_t)END_TOKEN;
+}
+
+/* Tiles are divided where that is faster. */
+static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t ctas)
+{
+    return gemm_deals_whole(tiles, ctas) ||
+           all_cost(plan, v, tiles, ctas, 1, true) <= all_cost(plan, v, tiles, ctas, 1, false);
+}
+
+static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
+{
+    const ptxgen_gguf_linear_plan *plan = of;
+    const uint64_t rows = (m + v->tile_m - 1) / v->tile_m;
+    const uint64_t tiles = rows * tiles_n(&plan->spec, v);
     const uint64_t ctas = (uint64_t)plan->target.multiprocessors * v->ctas / v->cluster;
-    if (is_whole(of, v, tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * units(s) * unit;
-    return (tiles * units(s) + ctas - 1) / ctas * unit + END + v->tile_m * (uint64_t)END_TOKEN;
+    return all_cost(plan, v, tiles, ctas, rows, is_whole(of, v, tiles, (uint32_t)ctas));
 }
 
 /* Of equally cheap candidates the first is used. */

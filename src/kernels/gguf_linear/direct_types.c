@@ -273,7 +273,7 @@ static void load_q6_k_scales(struct direct_lane *l, int row)
 
 static void load_q6_k(struct direct_lane *l, int row, uint32_t slice, uint32_t count)
 {
-    enum { HIGH = 128 };
+    enum { HIGH = 128, FIELDS = 0x33333333 };
     ptx_kernel *k = l->k;
     (void)count;
     if (slice == 0)
@@ -284,18 +284,25 @@ static void load_q6_k(struct direct_lane *l, int row, uint32_t slice, uint32_t c
     ptx_u32 high_at = ptx_mad_lo_u32(k, half, U32(32), l->row);
     load_rotated(l, row, l->codes, 2 * slice, l->words[row]);
     load_rotated(l, row, high_at, HIGH + 2 * slice, l->high[row]);
-    for (int i = 0; i < 4; i++)
-        l->high[row][i] = ptx_shr_u32(k, l->high[row][i], l->own[1]);
+    for (int i = 0; i < 4; i++) {
+        ptx_u32 fields = ptx_shr_u32(k, l->high[row][i], l->own[1]);
+        l->high[row][i] = ptx_and_b32(k, fields, U32(FIELDS));
+    }
 }
 
+/*
+ * Each byte of `fields` has two bits of the low nibble's code from bit 0 on, and two of the high
+ * nibble's from bit 4 on. The pair that is not this slice's always is where the nibble goes.
+ */
 static void q6_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
 {
+    enum { SELECT = 0xCA /* lop3: a ? b : c, bit by bit */ };
     ptx_kernel *k = l->k;
-    uint32_t i = slice / 2 % 4, high = slice % 2;
-    ptx_u32 fields = l->high[row][i];
+    const bool high = slice % 2;
+    ptx_u32 word = l->words[row][slice / 2 % 4], fields = l->high[row][slice / 2 % 4];
+    ptx_u32 nibbles = high ? ptx_shr_u32(k, word, U32(4)) : word;
     ptx_u32 bits = high ? fields : ptx_shl_b32(k, fields, U32(4));
-    ptx_u32 nibbles = direct_nibbles_of(l, l->words[row][i], high);
-    direct_byte_pairs(l, ptx_lop3_b32(k, bits, U32(0x30303030), nibbles, DIRECT_AND_OR), to);
+    direct_byte_pairs(l, ptx_lop3_b32(k, U32(DIRECT_NIBBLES), nibbles, bits, SELECT), to);
 }
 
 static uint32_t q6_k_scale(uint32_t slice)

@@ -46,10 +46,8 @@ static inline ptxgen_element gguf_linear_compute_type(const ptxgen_gguf_linear_s
 static inline ptxgen_dense_spec gguf_linear_dense_spec(const ptxgen_gguf_linear_spec *s,
                                                        uint32_t rows)
 {
-    return (ptxgen_dense_spec){.n = rows,
-                               .k = s->k,
-                               .max_m = s->max_m,
-                               .type = (uint8_t)gguf_linear_compute_type(s)};
+    return (ptxgen_dense_spec){
+        .n = rows, .k = s->k, .max_m = s->max_m, .type = (uint8_t)gguf_linear_compute_type(s)};
 }
 /* Whether x is multiplied as it is, where its rows are aligned. */
 static inline bool gguf_linear_takes_x(const ptxgen_gguf_linear_spec *s)
