@@ -556,7 +556,8 @@ static void enter_rotated(struct direct_lane *l, ptx_u32 past)
     ptx_kernel *k = l->k;
     ptx_u32 bits = ptx_shl_b32(k, past, U32(2)), ones = U32(0xFFFFFFFF);
     ptx_u32 more = ptx_sub_u32(k, ptx_max_u32(k, bits, U32(32)), U32(32));
-    const ptx_u32 kept[2] = {ptx_shl_b32(k, ones, bits), ptx_shl_b32(k, ones, more)};
+    const ptx_u32 first = ptx_shl_b32(k, ones, bits), second = ptx_shl_b32(k, ones, more);
+    const ptx_u32 kept[2] = {first, second};
     for (int i = 0; i < 2; i++) {
         l->rotation[2 * i] = ptx_lop3_b32(k, kept[i], U32(SECOND), U32(FIRST), NOT_AND_OR);
         l->rotation[2 * i + 1] = ptx_shr_u32(k, l->rotation[2 * i], U32(16));

@@ -303,7 +303,8 @@ static void store_rotated(struct preparer *p, ptx_u32 unit, ptx_u64 row,
         ptx_u32 run = ptx_and_b32(k, place, U32(RUN)), pair = ptx_and_b32(k, place, U32(PAIR));
         ptx_u32 of_run = ptx_mad_lo_u32(k, run, U32(p->order->columns[0] / DIRECT_RUN), column);
         ptx_u32 at = ptx_mad_lo_u32(k, pair, U32(SECOND_PAIR / PAIR), of_run);
-        ptx_st_global_u32(k, ptx_mad_wide_u32(k, at, U32(H_BYTES), row), 0,
+        ptx_u64 to = ptx_mad_wide_u32(k, at, U32(H_BYTES), row);
+        ptx_st_global_u32(k, to, 0,
                           gemm_narrow_pair(k, p->row_type == PTXGEN_BF16, h[i], h[i + 1]));
     }
 }
