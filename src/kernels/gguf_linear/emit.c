@@ -135,6 +135,24 @@ static void load_records(struct gguf_linear_kernel *q, void (*behind_loads)(void
     ptx_bar_sync(k, 0);
 }
 
+/* ---- sums of a tile ---- */
+
+static struct sums new_sums(struct gguf_linear_kernel *q)
+{
+    struct sums sums;
+    for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
+        for (int i = 0; i < 4; i++)
+            sums.acc[n][i] = ptx_mov_f32(q->k, F32(0));
+    return sums;
+}
+
+static void clear_sums(struct gguf_linear_kernel *q, struct sums *sums)
+{
+    for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
+        for (int i = 0; i < 4; i++)
+            ptx_mov_f32_to(q->k, sums->acc[n][i], F32(0));
+}
+
 /* ---- a phase ---- */
 
 /* The low bits of the addresses of the lane's two rows at the tile's first unit. */
@@ -186,17 +204,12 @@ static void take_tiles(struct gguf_linear_kernel *q, const struct phase *p, stru
     ptx_kernel *k = q->k;
     ptx_u32 tile = ptx_mov_u32(k, gguf_linear_first_tile(q, p)), slot = ptx_mov_u32(k, q->ring);
     ptx_u32 lows[2];
-    struct sums sums;
     for (int i = 0; i < 2; i++)
         lows[i] = ptx_mov_u32(k, U32(0));
-    for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
-        for (int i = 0; i < 4; i++)
-            sums.acc[n][i] = ptx_mov_f32(k, F32(0));
+    struct sums sums = new_sums(q);
     ptx_for(k, tile, U32(phase_tiles(q->spec, p)), U32(tile_step(q))) {
         ptx_nounroll(k);
-        for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
-            for (int i = 0; i < 4; i++)
-                ptx_mov_f32_to(k, sums.acc[n][i], F32(0));
+        clear_sums(q, &sums);
         find_shifts(q, p, tile, lows);
         multiply_tile(q, p, s, slot, lows, &sums);
         gguf_linear_finish(q, p, tile, &sums);
@@ -235,15 +248,10 @@ static void take_tensor_tiles(struct gguf_linear_kernel *q, const struct phase *
     ptx_kernel *k = q->k;
     ptx_section(k, "a tile: wait for a pair of units, multiply, issue the copies of another");
     ptx_u32 tile = ptx_mov_u32(k, gguf_linear_first_tile(q, p)), pair = ptx_mov_u32(k, U32(0));
-    struct sums sums;
-    for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
-        for (int i = 0; i < 4; i++)
-            sums.acc[n][i] = ptx_mov_f32(k, F32(0));
+    struct sums sums = new_sums(q);
     ptx_for(k, tile, U32(phase_tiles(q->spec, p)), U32(tile_step(q))) {
         ptx_nounroll(k);
-        for (uint32_t n = 0; n < n_tiles(q->plan, q->v->tile_m); n++)
-            for (int i = 0; i < 4; i++)
-                ptx_mov_f32_to(k, sums.acc[n][i], F32(0));
+        clear_sums(q, &sums);
         ptx_add_u32_to(k, pair, q->part_pair, q->wk);
         ptx_loop(k, steps) {
             ptx_nounroll(k);
