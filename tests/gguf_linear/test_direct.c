@@ -135,7 +135,8 @@ static void scales_beyond_f16_make_no_nan(void **state)
 /* Whatever the exponent of a block of MXFP4 is, each weight of it is the nearest number. */
 static void powers_of_two_scale_exactly(uint8_t x_type, uint8_t first, uint8_t step)
 {
-    enum { N = 48, K = 512, BLOCK = 17, MOST = 65504 };
+    enum { N = 48, K = 512, BLOCK = 17 };
+    const double most = x_type == PTXGEN_F16 ? 65504 : 0x1p127;
     const ptxgen_gguf_linear_spec spec = {
         .k = K, .n = {N}, .w_type = {PTXGEN_GGUF_MXFP4}, .x_type = x_type, .y_type = PTXGEN_F32};
     struct device device = open_device(device_name);
@@ -145,7 +146,7 @@ static void powers_of_two_scale_exactly(uint8_t x_type, uint8_t first, uint8_t s
         for (size_t i = 0; i < K / 32 * BLOCK; i++) {
             const unsigned e = first + (unsigned)n * step;
             unsigned code = (unsigned)(i * 7 + n) % 8;
-            while (x_type == PTXGEN_F16 && ldexp(gguf_e2m1[code], (int)e - 128) > MOST)
+            while (ldexp(gguf_e2m1[code], (int)e - 128) > most)
                 code--;
             row[i] = (uint8_t)(i % BLOCK ? code | (code | 8) << 4 : e);
         }
@@ -168,7 +169,8 @@ static void scales_of_mxfp4_are_exact(void **state)
 {
     (void)state;
     powers_of_two_scale_exactly(PTXGEN_F16, 97, 1); /* from weights that are all 0 to 2¹⁵ */
-    powers_of_two_scale_exactly(PTXGEN_BF16, 1, 4);
+    powers_of_two_scale_exactly(PTXGEN_BF16, 0, 5);
+    powers_of_two_scale_exactly(PTXGEN_BF16, 206, 1); /* to weights of 2¹²⁷ */
 }
 
 /* ---- what stands around the product ---- */

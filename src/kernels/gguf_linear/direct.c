@@ -39,7 +39,7 @@ struct direct {
 
     struct gemm_ring ring;       /* of h; that of packed rows is the entry's */
     struct gemm_ring_place read; /* the consumers' place in it */
-    ptx_u32 held;                /* its slot before that one */
+    ptx_u32 held;                /* the full barrier of the slot whose products may still run */
     ptx_pred releases;           /* whether the thread releases such slots */
     struct direct_lane lane;
     ptx_u32 lane_at; /* offset of the lane's first row in a slot */
@@ -242,6 +242,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
     gemm_ring_wait(k, &g->read);
     direct_lane_enter(&d->lane, ptx_add_u32(k, g->read.slot, d->lane_at), part->walk.stage);
     load(d, 0);
+    /* The slot that is held is of the unit before, if that is of this part: others were drained. */
     ptx_pred follows = ptx_setp_bool_ne_u32(k, part->walk.stage, part->first, d->releases);
     for (uint32_t i = 0; i < DIRECT_SLICES; i += GROUP) {
         const uint32_t next = i + GROUP;
@@ -325,7 +326,7 @@ static void find_lane(struct direct *d)
     ptx_kernel *k = q->g.k;
     const bool gated = is_gated(d->output.spec);
     const uint32_t rows = copy_rows(d) / GEMM_WARPGROUP_WARPS;
-    l->second = (gated ? copy_rows(d) : HALF_ROWS) * d->type->pitch;
+    l->row_step = (gated ? copy_rows(d) : HALF_ROWS) * d->type->pitch;
     ptx_u32 warp = ptx_and_b32(k, q->along_n, U32(GEMM_WARPGROUP_WARPS - 1));
     ptx_u32 row = ptx_mad_lo_u32(k, warp, U32(rows), q->g.at.group);
     d->lane_at = ptx_mul_lo_u32(k, row, U32(d->type->pitch));
@@ -347,7 +348,7 @@ static void begin_consumer(struct gemm *g)
         gemm_new_registers(k, d->a[i % 2][i / 2], 4);
     dense_declare_sums(q);
     ptx_u32 stages = gemm_begin_reading(g);
-    q->accumulate = ptx_setp_eq_u32(k, stages, stages);
+    q->accumulate = ptx_setp_eq_u32(k, stages, stages); /* always: sums are cleared before */
     ptx_mad_lo_u32_to(k, g->read.slot, group, U32(g->ring.stage_bytes), g->read.slot);
     ptx_mad_lo_u32_to(k, g->read.barrier, group, U32(8), g->read.barrier);
     d->read = gemm_ring_first(k, &d->ring, false);

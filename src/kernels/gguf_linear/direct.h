@@ -4,13 +4,18 @@
  * of f16 or bf16, and one kernel multiplies. Packed rows are copied into shared memory as they are,
  * and the warps decode them into the registers that are operand A of wgmma (sm_90a):
  *
+ * Words: a unit is 256 of K of each row of w; a slice is 16 of K, which one wgmma multiplies, and a
+ * group is two slices, which are decoded while the products of the group before run; a block is 64
+ * of K of h; a run is 4 neighbours along K of a slice; a row is a feature of y. A slot of the ring
+ * of units has the unit of a warpgroup's 64 rows, a slot of the ring of blocks one to four blocks.
+ *
  *     x, residual ─▶ [norms] ─▶ h, with the order of K in each unit of 256 changed
  *     w ── tensor copies, 256 of K of 64 rows ─────▶ ring of units ─ decode ─▶ A ─┐
  *     h ── tensor copies, 64 of K of tile_m rows ──▶ ring of blocks ─────────▶ B ─┴ wgmma ─▶ sums
  *
- * With 256 tokens the CTAs of a cluster of two have the same tokens, which they multicast, and
- * features of their own: a unit's h is 128 KB then, beside 9 to 17 KB of each 64 rows, and all of
- * that comes from the L2.
+ * With 256 tokens the CTAs of a cluster of two, where N has room for two, have the same tokens,
+ * which they multicast, and features of their own: a unit's h is 128 KB then, beside 7 to 17 KB of
+ * each 64 rows, and all of that comes from the L2.
  *
  * In a slice of 16 of K a lane of wgmma has four weights of each of two rows. The order of K within
  * a unit is such that each lane gets neighbouring bytes of a row's codes, and few of its scales:
@@ -56,19 +61,24 @@ struct direct_type {
      */
     uint32_t pitch;
     /*
-     * Where a run of four values of h goes: the number of its first column is the xor of
-     * columns[b] over the bits b of the run's number in its unit, after the rotation. 16 and above
-     * are the slice, 2 and 4 the quad lane. Where there is a rotation columns[1] is twice
-     * columns[0].
+     * Where a run of four values of h goes. Quad lane q of wgmma holds columns 2q, 2q + 1, 2q + 8
+     * and 2q + 9 of a slice. The run's first and third value, of rotated types its first and
+     * second, go to columns c and c + 1, the others to c + 8 and c + 9, where c is the xor of
+     * columns[b] over the set bits b of the run's number in its unit, after the rotation. Bits of c
+     * from 16 up are the slice, bits 2 and 4 the quad lane. Where there is a rotation columns[1]
+     * is twice columns[0], so that a run's place is a product.
      */
     uint8_t columns[6];
     uint32_t quad_bytes; /* from a quad lane's codes to the next one's */
-    uint32_t bias;       /* by which codes are too large: a power of two; 0: there are minima */
+    uint32_t bias;       /* by which codes are too large: a power of two, or 0 */
     /* Codes are numbers in f16, without bias or minimum; in f16 a scale is the product of two. */
     bool has_floats;
     /* Computes what of the lane's place the type needs; NULL: nothing. */
     void (*begin)(struct direct_lane *l);
-    /* Loads what `count` slices from `slice` on need of row 0 or 1 of the lane. */
+    /*
+     * Loads what `count` slices from `slice` on need of row 0 or 1 of the lane: the two of a group,
+     * whose bytes types keep in one place.
+     */
     void (*load)(struct direct_lane *l, int row, uint32_t slice, uint32_t count);
     /*
      * The codes of a slice as numbers: the run's first and third, second and fourth; of a rotated

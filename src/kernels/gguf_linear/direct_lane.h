@@ -14,6 +14,7 @@ enum {
     DIRECT_AND_OR = 0xEA, /* lop3: (a & b) | c */
     DIRECT_NIBBLES = 0x0F0F0F0F,
     DIRECT_SIGNS = 0x80808080u,
+    DIRECT_RAISED = 0x70007000, /* 2¹³ twice, by which numbers of MXFP4 are raised for bf16 */
 };
 /* A byte as f16 is a subnormal number, which this times is the byte. */
 static const float direct_byte_unit = 0x1p24f;
@@ -32,11 +33,11 @@ struct direct_lane {
     ptx_kernel *k;
     const struct direct_type *type;
     bool bf16;               /* weights become bf16, else f16 */
-    uint32_t second;         /* bytes from the lane's first row to its second */
+    uint32_t row_step;       /* bytes from the lane's first row to its second */
     ptx_u32 quad;            /* lane % 4 */
     ptx_u32 own[DIRECT_OWN]; /* of the type: offsets and shifts that follow from the quad lane */
     ptx_pred is_upper;       /* quad lanes 2 and 3 */
-    /* Shared addresses: the first row of the slot, and the lane's codes in it. */
+    /* Shared addresses: the unit of the lane's first row, and the lane's codes in it. */
     ptx_u32 row, codes;
     ptx_u32 low_at[4]; /* addresses that a type computes for the unit */
     /*
@@ -50,14 +51,14 @@ struct direct_lane {
     ptx_u32 words[2][DIRECT_MOST_WORDS], high[2][4];
     bool has_word[2][DIRECT_MOST_WORDS];
     ptx_u32 found[2][2]; /* of the four bytes that two slices share: as they are, or looked up */
-    struct direct_number scale[2][DIRECT_MOST_SCALES], offset[2][DIRECT_MOST_SCALES];
+    struct direct_number scale[2][DIRECT_MOST_SCALES], addend[2][DIRECT_MOST_SCALES];
 };
 
 /* ---- for types ---- */
 
 /* The types of blocks of 32; NULL for others. */
 const struct direct_type *direct_short_type(uint32_t type);
-/* The bits of both halves that `mask` has, as numbers. */
+/* The bits of both halves that `mask` has, as numbers: plus 1024 in f16, subnormal for bf16. */
 ptx_u32 direct_masked(struct direct_lane *l, ptx_u32 bits, uint32_t mask);
 /* Four codes, a byte each, as a slice's pairs; and those of a word's low, or high, nibbles. */
 void direct_byte_pairs(struct direct_lane *l, ptx_u32 bytes, ptx_u32 to[2]);
@@ -66,7 +67,7 @@ void direct_nibble_pairs(struct direct_lane *l, ptx_u32 word, bool high, ptx_u32
 ptx_u32 direct_nibbles_of(struct direct_lane *l, ptx_u32 word, bool high);
 /* The two f16 of a word as f32. */
 void direct_widen(struct direct_lane *l, ptx_u32 pair, ptx_f32 to[2]);
-/* Sets a scale, or a minimum's negative, of a row. */
+/* Sets a scale of a row, or what is added to its products: a minimum, or its negative. */
 void direct_set(struct direct_lane *l, struct direct_number *to, ptx_f32 value);
 /* The same, where the value is one of the two f16 of a word. */
 void direct_set_half(struct direct_lane *l, struct direct_number *to, ptx_u32 word, bool is_upper);

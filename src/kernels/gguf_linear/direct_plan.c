@@ -116,11 +116,13 @@ static uint64_t all_cost(const ptxgen_gguf_linear_plan *plan, const ptxgen_tile 
     return (all + ctas - 1) / ctas * unit + END + v->tile_m * (uint64_t)END_TOKEN;
 }
 
-/* Tiles are divided where that is faster. */
-static bool is_whole(const void *plan, const ptxgen_tile *v, uint64_t tiles, uint32_t ctas)
+/* Tiles are divided where that is faster, which it is the most with one tile for many CTAs. */
+static bool is_whole(const void *of, const ptxgen_tile *v, uint64_t tiles, uint32_t ctas)
 {
-    return gemm_deals_whole(tiles, ctas) ||
-           all_cost(plan, v, tiles, ctas, 1, true) <= all_cost(plan, v, tiles, ctas, 1, false);
+    const ptxgen_gguf_linear_plan *plan = of;
+    const uint64_t along_n = tiles_n(&plan->spec, v), rows = tiles > along_n ? tiles / along_n : 1;
+    return gemm_deals_whole(tiles, ctas) || all_cost(plan, v, tiles, ctas, rows, true) <=
+                                                all_cost(plan, v, tiles, ctas, rows, false);
 }
 
 static uint64_t cost(const void *of, const ptxgen_tile *v, uint64_t m)
@@ -143,7 +145,10 @@ static const ptxgen_tile candidates[] = {
     {.kind = PTXGEN_WGMMA, .warp_m = 256, .wn = 8, .steps = 4},
 };
 
-/* The fewest tokens that hold all, else the most: tiles of few tokens decode too often. */
+/*
+ * The cheapest of those that hold all tokens, else the one with the most: several rows of tiles
+ * decode each weight as often.
+ */
 static uint64_t variant_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
     const ptxgen_gguf_linear_plan *plan = of;

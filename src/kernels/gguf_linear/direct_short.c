@@ -14,7 +14,8 @@ enum { BLOCKS = 2 };
 static ptx_u32 word_at(struct direct_lane *l, int row, uint32_t i)
 {
     if (!l->has_word[row][i])
-        l->words[row][i] = ptx_ld_shared_u32(l->k, l->codes, (int)(4 * i + (row ? l->second : 0)));
+        l->words[row][i] =
+            ptx_ld_shared_u32(l->k, l->codes, (int)(4 * i + (row ? l->row_step : 0)));
     l->has_word[row][i] = true;
     return l->words[row][i];
 }
@@ -50,7 +51,7 @@ static void set_scale(struct direct_lane *l, int row, uint32_t b, uint32_t offse
 static void set_both(struct direct_lane *l, int row, uint32_t b, uint32_t offset)
 {
     set_number(l, row, &l->scale[row][b], offset);
-    set_number(l, row, &l->offset[row][b], offset + 2);
+    set_number(l, row, &l->addend[row][b], offset + 2);
 }
 
 /* ---- blocks ---- */
@@ -204,21 +205,24 @@ static ptx_f32 power(struct direct_lane *l, ptx_u32 field)
  * The scale of numbers 2⁻¹⁴·e2m1 is 2^(e − 113), which f16 does not always hold. So it is two
  * factors, of which the first makes no product of it inexact: 2¹¹ and 2^(e − 124), but for
  * e < 100 and e > 139, where the second has the exponent of 100 or 139, and the first the rest.
+ * For bf16 it is 2^(e − 126), since numbers are raised to 2⁻¹·e2m1 first; so f32 holds it for all
+ * e below 254.
  */
 static void set_power(struct direct_lane *l, int row, uint32_t b)
 {
-    enum { LEAST = 100, MOST = 139, FIRST = 11, SECOND = -124, FIELD = 127, LARGEST = 254 };
+    enum { LEAST = 100, MOST = 139, FIRST = 11, SECOND = -124, FIELD = 127, INFINITE = 255 };
+    enum { RAISED = 13 }; /* DIRECT_RAISED is two to this */
     ptx_kernel *k = l->k;
     ptx_u32 at = b ? ptx_add_u32(k, l->own[2], U32(8)) : l->own[2];
     ptx_u32 e = ptx_bfe_u32(k, word_at(l, row, 4 * b), at, U32(8));
     if (l->bf16) {
-        ptx_u32 field = ptx_add_u32(k, e, U32(FIELD + FIRST + SECOND));
-        direct_set(l, &l->scale[row][b], power(l, ptx_min_u32(k, field, U32(LARGEST))));
+        ptx_u32 field = ptx_add_u32(k, e, U32(FIELD + FIRST + SECOND - RAISED));
+        direct_set(l, &l->scale[row][b], power(l, ptx_min_u32(k, field, U32(INFINITE))));
         return;
     }
     ptx_u32 held = ptx_min_u32(k, ptx_max_u32(k, e, U32(LEAST)), U32(MOST));
     ptx_u32 rest = ptx_add_u32(k, ptx_sub_u32(k, e, held), U32(FIELD + FIRST));
-    direct_set(l, &l->offset[row][b], power(l, rest));
+    direct_set(l, &l->addend[row][b], power(l, rest));
     direct_set(l, &l->scale[row][b], power(l, ptx_add_u32(k, held, U32(FIELD + SECOND))));
 }
 

@@ -67,7 +67,7 @@ static void widen_bytes(struct direct_lane *l, ptx_u32 bytes, ptx_f32 to[4])
 }
 
 /* What f16 does not hold becomes its largest number, so that no weight is the difference of two
- * infinities, nor zero times one. */
+ * infinities, nor zero times infinity. */
 void direct_set(struct direct_lane *l, struct direct_number *to, ptx_f32 value)
 {
     enum { CLAMP = PTX_NAN | PTX_XORSIGN_ABS };
@@ -107,7 +107,7 @@ static ptx_pred is_odd(struct direct_lane *l)
 /* Four words of a row from `at` on, into `to`. */
 static void load_four(struct direct_lane *l, int row, ptx_u32 at, uint32_t offset, ptx_u32 *to)
 {
-    ptx_ld_shared_v4_u32(l->k, to, at, (int)(offset + (row ? l->second : 0)));
+    ptx_ld_shared_v4_u32(l->k, to, at, (int)(offset + (row ? l->row_step : 0)));
 }
 
 /* ---- Q4_K and Q5_K: quad lane q has weights 64q to 64q + 63, of two groups of 32 ---- */
@@ -138,7 +138,7 @@ static void load_six_bits(struct direct_lane *l, int row)
     ptx_f32 minus = ptx_mul_f32(k, ends[1], F32(-direct_byte_unit));
     for (int i = 0; i < 2; i++) {
         direct_set(l, &l->scale[row][i], ptx_mul_f32(k, d, four[i]));
-        direct_set(l, &l->offset[row][i], ptx_mul_f32(k, minus, four[2 + i]));
+        direct_set(l, &l->addend[row][i], ptx_mul_f32(k, minus, four[2 + i]));
     }
 }
 
@@ -211,7 +211,7 @@ static void set_biased(struct direct_lane *l, int row, int count, const ptx_f32 
 static ptx_u32 shifted_word(struct direct_lane *l, int row, ptx_u32 at, uint32_t offset,
                             ptx_u32 shift)
 {
-    const int from = (int)(offset + (row ? l->second : 0));
+    const int from = (int)(offset + (row ? l->row_step : 0));
     ptx_u32 low = ptx_ld_shared_u32(l->k, at, from), high = ptx_ld_shared_u32(l->k, at, from + 4);
     return ptx_shf_r_wrap_b32(l->k, low, high, shift);
 }
@@ -233,7 +233,7 @@ static void load_rotated(struct direct_lane *l, int row, ptx_u32 at, uint32_t of
 static ptx_f32 shifted_half(struct direct_lane *l, int row, uint32_t offset)
 {
     ptx_kernel *k = l->k;
-    ptx_u16 bits = ptx_ld_shared_u16(k, l->begin, (int)(offset + (row ? l->second : 0)));
+    ptx_u16 bits = ptx_ld_shared_u16(k, l->begin, (int)(offset + (row ? l->row_step : 0)));
     return ptx_cvt_f32_f16(k, ptx_u16_as_f16(bits));
 }
 
@@ -335,7 +335,7 @@ static void load_q2_k_scales(struct direct_lane *l, int row)
 {
     enum { ENDS = 80 };
     ptx_kernel *k = l->k;
-    const int second = row ? (int)l->second : 0;
+    const int second = row ? (int)l->row_step : 0;
     ptx_u32 at = ptx_mad_lo_u32(k, l->own[1], U32(2), l->row), words[2];
     ptx_f32 ends[2], scales[4], minima[4];
     for (int i = 0; i < 2; i++)
@@ -348,7 +348,7 @@ static void load_q2_k_scales(struct direct_lane *l, int row)
     ptx_f32 minus = ptx_mul_f32(k, ends[1], F32(-direct_byte_unit));
     for (int i = 0; i < 4; i++) {
         direct_set(l, &l->scale[row][i], ptx_mul_f32(k, d, scales[i]));
-        direct_set(l, &l->offset[row][i], ptx_mul_f32(k, minus, minima[i]));
+        direct_set(l, &l->addend[row][i], ptx_mul_f32(k, minus, minima[i]));
     }
 }
 
@@ -362,7 +362,7 @@ static void load_q2_k(struct direct_lane *l, int row, uint32_t slice, uint32_t c
         load_q2_k_scales(l, row);
     if (slice % 4 == 0)
         l->words[row][slice / 4] =
-            ptx_ld_shared_u32(l->k, l->low_at[slice / 4], CODES + (row ? (int)l->second : 0));
+            ptx_ld_shared_u32(l->k, l->low_at[slice / 4], CODES + (row ? (int)l->row_step : 0));
 }
 
 static void q2_k_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 to[2])
@@ -431,7 +431,7 @@ static void begin_iq4_xs(struct direct_lane *l)
 static void load_iq4_xs_scales(struct direct_lane *l, int row)
 {
     ptx_kernel *k = l->k;
-    const int second = row ? (int)l->second : 0;
+    const int second = row ? (int)l->row_step : 0;
     ptx_u32 head = ptx_ld_shared_u32(k, l->row, second);
     ptx_u32 low = ptx_shr_u32(k, ptx_ld_shared_u32(k, l->row, 4 + second), l->own[0]);
     ptx_u32 high = ptx_shr_u32(k, head, l->own[1]);
@@ -456,7 +456,7 @@ static void load_iq4_xs(struct direct_lane *l, int row, uint32_t slice, uint32_t
     if (slice % 2 == 0)
         direct_look_up(l,
                        ptx_ld_shared_u32(l->k, l->low_at[slice / 2 % 4],
-                                         (int)(CODES + slice / 8 * 16 + (row ? l->second : 0))),
+                                         (int)(CODES + slice / 8 * 16 + (row ? l->row_step : 0))),
                        l->found[row]);
 }
 
@@ -599,19 +599,21 @@ static ptx_f32 product(struct direct_lane *l, struct direct_number *n, uint32_t 
     return n->products[i];
 }
 
-/* Numbers times a scale that is a power of two: in f16 by both of its factors. */
+/* Numbers times a scale that is a power of two: in f16 by both of its factors, else raised. */
 static void weigh_floats(struct direct_lane *l, int row, uint32_t slice, ptx_u32 codes, ptx_u32 to)
 {
     ptx_kernel *k = l->k;
     const uint32_t i = l->type->scale_of(slice);
-    const struct direct_number *scale = &l->scale[row][i], *first = &l->offset[row][i];
+    const struct direct_number *scale = &l->scale[row][i], *first = &l->addend[row][i];
     ptx_f32 parts[2];
     if (!l->bf16) {
         ptx_f16x2 pair = ptx_mul_f16x2(k, ptx_u32_as_f16x2(codes), ptx_u32_as_f16x2(first->pair));
         ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(to), pair, ptx_u32_as_f16x2(scale->pair));
         return;
     }
-    direct_widen(l, codes, parts);
+    ptx_f16x2 raised = ptx_mul_f16x2(k, ptx_u32_as_f16x2(codes),
+                                     ptx_u32_as_f16x2(ptx_mov_u32(k, U32(DIRECT_RAISED))));
+    direct_widen(l, ptx_f16x2_as_u32(raised), parts);
     for (int half = 0; half < 2; half++)
         parts[half] = ptx_mul_f32(k, parts[half], scale->single);
     ptx_mov_u32_to(k, to, gemm_narrow_pair(k, true, parts[0], parts[1]));
@@ -625,7 +627,7 @@ static void weigh_in_f32(struct direct_lane *l, int row, uint32_t slice, uint32_
     struct direct_number *n = &l->scale[row][i];
     ptx_f32 scale = product(l, n, shift / 2, unit), parts[2];
     ptx_f32 offset =
-        l->type->bias ? product(l, n, DIRECT_BY_BIAS, -bias) : l->offset[row][i].single;
+        l->type->bias ? product(l, n, DIRECT_BY_BIAS, -bias) : l->addend[row][i].single;
     direct_widen(l, codes, parts);
     for (int half = 0; half < 2; half++)
         parts[half] = ptx_fma_f32(l->k, parts[half], scale, offset);
@@ -656,7 +658,7 @@ static void weigh_in_f16(struct direct_lane *l, int row, uint32_t slice, uint32_
     if (type->bias)
         ptx_mul_f16x2_to(k, weights, pair, scale);
     else
-        ptx_fma_f16x2_to(k, weights, pair, scale, ptx_u32_as_f16x2(l->offset[row][i].pair));
+        ptx_fma_f16x2_to(k, weights, pair, scale, ptx_u32_as_f16x2(l->addend[row][i].pair));
 }
 
 void direct_lane_decode(struct direct_lane *l, uint32_t slice, const ptx_u32 a[4])
