@@ -14,7 +14,7 @@ enum {
     DIRECT_AND_OR = 0xEA, /* lop3: (a & b) | c */
     DIRECT_NIBBLES = 0x0F0F0F0F,
     DIRECT_SIGNS = 0x80808080u,
-    DIRECT_RAISED = 0x70007000, /* 2¹³ twice, by which numbers of MXFP4 are raised for bf16 */
+    DIRECT_RAISED = 0x7000, /* 2¹³ in f16, by which numbers of MXFP4 are raised for bf16 */
 };
 /* A byte as f16 is a subnormal number, which this times is the byte. */
 static const float direct_byte_unit = 0x1p24f;

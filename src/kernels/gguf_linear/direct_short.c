@@ -6,6 +6,7 @@
  * bytes.
  */
 #include "direct_lane.h"
+#include "emit.h"
 
 #include "../gguf/block.h"
 
@@ -141,28 +142,14 @@ static void q8_0_codes(struct direct_lane *l, int row, uint32_t slice, ptx_u32 t
 
 /* ---- a table of numbers ---- */
 
-/*
- * The eight nibbles of a word select among the bytes of a table: their lower three bits among eight
- * bytes, and bit 3 between the table's halves.
- */
+/* Numbers of IQ4's table, which are 128 too large, for a word's low nibbles and its high ones. */
 void direct_look_up(struct direct_lane *l, ptx_u32 word, ptx_u32 to[2])
 {
-    ptx_kernel *k = l->k;
     uint32_t packed[4] = {0};
     for (int i = 0; i < 16; i++)
         packed[i / 4] |= (uint32_t)(gguf_iq4[i] + 128) << i % 4 * 8;
-    ptx_u32 three = ptx_and_b32(k, word, U32(0x77777777)), found[2];
-    ptx_u32 upper = ptx_shr_u32(k, ptx_and_b32(k, word, U32(0x88888888)), U32(1));
-    ptx_u32 pick = ptx_or_b32(k, upper, U32(0x32103210));
-    for (int i = 0; i < 2; i++) {
-        ptx_u32 from = i ? ptx_shr_u32(k, three, U32(16)) : three;
-        ptx_u32 choice = i ? ptx_shr_u32(k, pick, U32(16)) : pick;
-        ptx_u32 low = ptx_prmt_b32(k, U32(packed[0]), U32(packed[1]), from);
-        ptx_u32 high = ptx_prmt_b32(k, U32(packed[2]), U32(packed[3]), from);
-        found[i] = ptx_prmt_b32(k, low, high, choice);
-    }
-    to[0] = ptx_prmt_b32(k, found[0], found[1], U32(0x6420));
-    to[1] = ptx_prmt_b32(k, found[0], found[1], U32(0x7531));
+    const ptx_u32 table[4] = {U32(packed[0]), U32(packed[1]), U32(packed[2]), U32(packed[3])};
+    gguf_linear_look_up(l->k, table, word, to);
 }
 
 static void load_iq4_nl(struct direct_lane *l, int row, uint32_t slice, uint32_t count)

@@ -599,20 +599,26 @@ static ptx_f32 product(struct direct_lane *l, struct direct_number *n, uint32_t 
     return n->products[i];
 }
 
+static ptx_f16x2 pair_of(struct direct_lane *l, uint32_t half)
+{
+    return ptx_u32_as_f16x2(ptx_mov_u32(l->k, U32(half * TWICE)));
+}
+
 /* Numbers times a scale that is a power of two: in f16 by both of its factors, else raised. */
 static void weigh_floats(struct direct_lane *l, int row, uint32_t slice, ptx_u32 codes, ptx_u32 to)
 {
     ptx_kernel *k = l->k;
     const uint32_t i = l->type->scale_of(slice);
     const struct direct_number *scale = &l->scale[row][i], *first = &l->addend[row][i];
+    const ptx_f16x2 numbers = ptx_u32_as_f16x2(codes), weights = ptx_u32_as_f16x2(to);
     ptx_f32 parts[2];
     if (!l->bf16) {
-        ptx_f16x2 pair = ptx_mul_f16x2(k, ptx_u32_as_f16x2(codes), ptx_u32_as_f16x2(first->pair));
-        ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(to), pair, ptx_u32_as_f16x2(scale->pair));
+        const ptx_f16x2 factors[2] = {ptx_u32_as_f16x2(first->pair), ptx_u32_as_f16x2(scale->pair)};
+        ptx_f16x2 exact = ptx_mul_f16x2(k, numbers, factors[0]);
+        ptx_mul_f16x2_to(k, weights, exact, factors[1]);
         return;
     }
-    ptx_f16x2 raised = ptx_mul_f16x2(k, ptx_u32_as_f16x2(codes),
-                                     ptx_u32_as_f16x2(ptx_mov_u32(k, U32(DIRECT_RAISED))));
+    ptx_f16x2 raised = ptx_mul_f16x2(k, numbers, pair_of(l, DIRECT_RAISED));
     direct_widen(l, ptx_f16x2_as_u32(raised), parts);
     for (int half = 0; half < 2; half++)
         parts[half] = ptx_mul_f32(k, parts[half], scale->single);
@@ -632,11 +638,6 @@ static void weigh_in_f32(struct direct_lane *l, int row, uint32_t slice, uint32_
     for (int half = 0; half < 2; half++)
         parts[half] = ptx_fma_f32(l->k, parts[half], scale, offset);
     ptx_mov_u32_to(l->k, to, gemm_narrow_pair(l->k, l->bf16, parts[0], parts[1]));
-}
-
-static ptx_f16x2 pair_of(struct direct_lane *l, uint32_t half)
-{
-    return ptx_u32_as_f16x2(ptx_mov_u32(l->k, U32(half * TWICE)));
 }
 
 static void weigh_in_f16(struct direct_lane *l, int row, uint32_t slice, uint32_t shift,

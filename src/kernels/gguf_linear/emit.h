@@ -228,4 +228,10 @@ void gguf_linear_load_elements(ptx_kernel *k, ptx_u64 from, bool narrow, ptx_u32
 void gguf_linear_widen(ptx_kernel *k, ptxgen_element type, const ptx_u32 bits[LANE_VALUES],
                        ptx_f32 to[LANE_VALUES]);
 
+/*
+ * types.c: bytes of a table for the 8 nibbles of a word, those of the low ones and of the high
+ * ones. Three bits of a nibble select among eight bytes, and bit 3 between the table's halves.
+ */
+void gguf_linear_look_up(ptx_kernel *k, const ptx_u32 table[4], ptx_u32 codes, ptx_u32 to[2]);
+
 #endif

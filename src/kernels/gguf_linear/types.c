@@ -131,18 +131,16 @@ static ptx_u32 with_fifth_bits(struct unit *u, ptx_u32 bytes, ptx_u32 bits, unsi
     return ptx_or_b32(k, bytes, ptx_and_b32(k, spread, U32(0x10101010)));
 }
 
-/* Numbers of the table for the 8 codes of a word: those of low nibbles, and those of high ones. */
-static void look_up(struct unit *u, ptx_u32 codes, ptx_u32 to[2])
+void gguf_linear_look_up(ptx_kernel *k, const ptx_u32 table[4], ptx_u32 codes, ptx_u32 to[2])
 {
-    ptx_kernel *k = u->k;
     ptx_u32 three = ptx_and_b32(k, codes, U32(0x77777777));
     ptx_u32 top = ptx_and_b32(k, ptx_shr_u32(k, codes, U32(1)), U32(0x44444444));
     ptx_u32 pick = ptx_or_b32(k, top, U32(0x32103210)), found[2];
     for (int i = 0; i < 2; i++) {
         ptx_u32 index = i ? ptx_shr_u32(k, three, U32(16)) : three;
         ptx_u32 choice = i ? ptx_shr_u32(k, pick, U32(16)) : pick;
-        ptx_u32 lower = ptx_prmt_b32(k, u->table[0], u->table[1], index);
-        ptx_u32 upper = ptx_prmt_b32(k, u->table[2], u->table[3], index);
+        ptx_u32 lower = ptx_prmt_b32(k, table[0], table[1], index);
+        ptx_u32 upper = ptx_prmt_b32(k, table[2], table[3], index);
         found[i] = ptx_prmt_b32(k, lower, upper, choice);
     }
     to[0] = ptx_prmt_b32(k, found[0], found[1], U32(0x6420));
@@ -222,7 +220,7 @@ static void q8_0_codes(struct unit *u, unsigned g, int row, ptx_u32 to[2])
 
 static void iq4_nl_codes(struct unit *u, unsigned g, int row, ptx_u32 to[2])
 {
-    look_up(u, lane_word(u, row, 18 * (int)g + 2), to);
+    gguf_linear_look_up(u->k, u->table, lane_word(u, row, 18 * (int)g + 2), to);
 }
 
 /* Half of e8m0, which is subnormal for the least two; the table has doubled numbers. */
@@ -237,7 +235,7 @@ static void mxfp4_block(struct unit *u, unsigned g, int row)
 }
 static void mxfp4_codes(struct unit *u, unsigned g, int row, ptx_u32 to[2])
 {
-    look_up(u, lane_word(u, row, 17 * (int)g + 1), to);
+    gguf_linear_look_up(u->k, u->table, lane_word(u, row, 17 * (int)g + 1), to);
 }
 
 /* ---- blocks of 256 ---- */
@@ -360,7 +358,7 @@ static void iq4_xs_scale(struct unit *u, int row)
 }
 static void iq4_xs_codes(struct unit *u, unsigned g, int row, ptx_u32 to[2])
 {
-    look_up(u, lane_word(u, row, 8 + 16 * (int)g), to);
+    gguf_linear_look_up(u->k, u->table, lane_word(u, row, 8 + 16 * (int)g), to);
 }
 
 /* ---- the table ---- */

@@ -138,7 +138,8 @@ void w8a8_locate_direct(struct product *q, ptx_u32 tile)
     struct gemm_place place = w8a8_place_of(q, tile);
     struct feature_block block = w8a8_find_block(q, place.n);
     d->n = ptx_add_u32(k, block.first, d->column);
-    d->left = ptx_sub_s32(k, ptx_u32_as_s32(block.count), ptx_u32_as_s32(d->column));
+    const ptx_s32 count = ptx_u32_as_s32(block.count), column = ptx_u32_as_s32(d->column);
+    d->left = ptx_sub_s32(k, count, column);
     d->first = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     if (w8a8_strips(q->v) == 1)
         find_tokens(q);
