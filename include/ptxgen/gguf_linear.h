@@ -305,8 +305,8 @@ typedef struct ptxgen_gguf_linear_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights until that kernel's
-     * results are visible; who may have written them says kernel.h, "Overlap". Tokens that no
-     * variant serves, but a tile of the plan, do not begin early.
+     * results are visible; who may have written them says kernel.h, "Overlap". Launches of more
+     * tokens than the plan's variants serve do not begin early.
      */
     uint32_t overlap_previous;
     /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */

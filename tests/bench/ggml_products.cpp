@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ggml's CUDA backend, timed as `ptxgen bench gguf_linear` times: a graph of products that go
 // through copies of the weights worth more than four L2s, as long a rest between replays, medians.
-// One line for each type, shape and M: "TYPE K N M microseconds", which has ggml's quantisation of
-// x.
+// One line for each type, shape and M: "TYPE K N M microseconds", with ggml's quantisation of x.
 //
-//     g++ -O2 -std=c++17 -I ggml/include ggml_products.cpp -o ggml_products -lggml -lggml-base
-//     -lggml-cuda
-//     ./ggml_products q4_K,q8_0,mxfp4 4096x14336,8192x28672 1,8,64,512
+//     g++ -std=c++17 -I ggml/include ggml_products.cpp -lggml -lggml-base -lggml-cuda
+//     ./a.out q4_K,q8_0,mxfp4 4096x14336,8192x28672 1,8,64,512
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
