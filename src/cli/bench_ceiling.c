@@ -7,6 +7,7 @@
 #include "bench_ceiling.h"
 
 #include "../harness/bench_probe.h"
+#include "../harness/operand.h"
 
 #include <ptxgen/instr.h>
 
@@ -82,7 +83,7 @@ static ptxgen_status allocate(struct reader *r, ptxgen_error *err)
     if (r->device->emulated) /* one turn of the smallest grid: the time means nothing */
         r->bytes = (uint64_t)(unsigned)r->device->facts.sm_count * THREADS * LOADS * LOAD_BYTES;
     status =
-        bench_random_memory(&r->memory, "the read ceiling", r->bytes, UINT64_MAX, &r->data, err);
+        bench_random_memory(&r->memory, "the read ceiling", ELEMENT_BYTES, r->bytes, &r->data, err);
     if (status == PTXGEN_OK)
         status = bench_zeroed_memory(&r->memory, "a word", 4, &r->out, err);
     return status;

@@ -137,8 +137,10 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "cublasGemmEx failed with status %d", result);
 }
 
-/* f16 or bf16 below 2 in magnitude: the exponent's top bit cleared */
-#define FINITE UINT64_C(0xBFFFBFFFBFFFBFFF)
+static int element_of(const struct product *p)
+{
+    return p->type == R_16BF ? PTXGEN_BF16 : PTXGEN_F16;
+}
 
 static ptxgen_status allocate_weights(struct peer *peer, int k, int n, ptxgen_error *err)
 {
@@ -150,8 +152,8 @@ static ptxgen_status allocate_weights(struct peer *peer, int k, int n, ptxgen_er
     p->k = k;
     p->n = n;
     p->copies = bench_copies(peer->device, 2 * (uint64_t)k * (uint64_t)n);
-    return bench_random_memory(&p->weights, "the peer's W", 2 * p->copies * (size_t)k * (size_t)n,
-                               FINITE, &p->w, err);
+    return bench_random_memory(&p->weights, "the peer's W", element_of(p),
+                               2 * p->copies * (size_t)k * (size_t)n, &p->w, err);
 }
 
 static ptxgen_status allocate_rows(struct peer *peer, int m, ptxgen_error *err)
@@ -165,11 +167,11 @@ static ptxgen_status allocate_rows(struct peer *peer, int m, ptxgen_error *err)
         rows *= 2;
     bench_free(&p->with_rows);
     p->rows = 0;
-    ptxgen_status status = bench_random_memory(&p->with_rows, "the peer's x",
-                                               2 * rows * (size_t)p->k, FINITE, &p->x, err);
+    ptxgen_status status = bench_random_memory(&p->with_rows, "the peer's x", element_of(p),
+                                               2 * rows * (size_t)p->k, &p->x, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(&p->with_rows, "the peer's y", 2 * rows * (size_t)p->n, FINITE,
-                                     &p->y, err);
+        status = bench_random_memory(&p->with_rows, "the peer's y", element_of(p),
+                                     2 * rows * (size_t)p->n, &p->y, err);
     if (status == PTXGEN_OK)
         p->rows = rows <= INT32_MAX ? (int)rows : m;
     return status;

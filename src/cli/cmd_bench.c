@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ptxgen bench: times on cold weights, against the read ceiling and a peer of the same run. */
 #include "bench_peer.h"
-#include "bench_peer_int8.h"
+#include "bench_peer_codes.h"
 #include "bench_plot.h"
 #include "bench_report.h"
 #include "bench_rounds.h"
@@ -123,7 +123,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* One of them, or none. */
 struct peers {
     struct peer *general;
-    struct int8_peer *int8;
+    struct codes_peer *codes;
 };
 
 static struct peers open_peers(const struct family *family, const struct bench_options *o,
@@ -137,13 +137,13 @@ static struct peers open_peers(const struct family *family, const struct bench_o
         snprintf(report->peer, sizeof report->peer, "none, as this is no product");
         return peers;
     }
-    if (family->int8_peer)
-        peers.int8 = int8_peer_open(device, o->peer_path, why, sizeof why);
+    if (family->codes_peer)
+        peers.codes = codes_peer_open(device, o->peer_path, why, sizeof why);
     else
         peers.general = peer_open(device, o->peer_path, why, sizeof why);
-    if (peers.int8)
-        snprintf(report->peer, sizeof report->peer, "cuBLASLt, s8 by s8 in s32 alone (%s)",
-                 int8_peer_name(peers.int8));
+    if (peers.codes)
+        snprintf(report->peer, sizeof report->peer, "cuBLASLt, the product of codes alone (%s)",
+                 codes_peer_name(peers.codes));
     else if (peers.general)
         snprintf(report->peer, sizeof report->peer, "cuBLAS, f16 or bf16 weights (%s)",
                  peer_name(peers.general));
@@ -155,7 +155,7 @@ static struct peers open_peers(const struct family *family, const struct bench_o
 static void close_peers(const struct peers *peers)
 {
     peer_close(peers->general);
-    int8_peer_close(peers->int8);
+    codes_peer_close(peers->codes);
 }
 
 static void time_peer(struct bench_row *row, const struct bench_options *o,
@@ -165,9 +165,9 @@ static void time_peer(struct bench_row *row, const struct bench_options *o,
     ptxgen_status status = PTXGEN_OK;
     ptxgen_error err;
     row->peer_missing[0] = 0;
-    if (peers->int8)
-        status =
-            int8_peer_time(peers->int8, s->m, s->k, s->n, launches, o->replays, &row->peer, &err);
+    if (peers->codes)
+        status = codes_peer_time(peers->codes, s->e4m3, s->m, s->k, s->n, launches, o->replays,
+                                 &row->peer, &err);
     else if (peers->general)
         status = peer_time(peers->general, s->type, s->m, s->k, s->n, launches, o->replays,
                            &row->peer, &err);

@@ -39,7 +39,7 @@ struct family {
     const char *name;
     const char *summary; /**< one line */
     const struct harness *harness;
-    bool int8_peer; /**< bench compares with a product of s8, else of f16 */
+    bool codes_peer; /**< bench compares with a product of s8 or e4m3, else of f16 */
 
     const struct option_row *spec_rows; /**< of every command */
     const struct option_row *data_rows; /**< of run alone: a file, and names in it; or NULL */

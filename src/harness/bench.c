@@ -72,17 +72,6 @@ static void destroy(void *state)
 
 /* ---- operands ---- */
 
-/* Random elements, of floats below 2 in magnitude: the exponent's top bit is cleared. */
-static uint64_t mask_of(int type)
-{
-    switch (type < 0 ? 0 : typed_bytes(type)) {
-    case 2: return 0xBFFFBFFFBFFFBFFF;
-    case 4: return 0xBFFFFFFFBFFFFFFF;
-    case 8: return 0xBFFFFFFFFFFFFFFF;
-    default: return UINT64_MAX;
-    }
-}
-
 /* A copy that the family fills on the host, several times. */
 static ptxgen_status make_on_host(struct bench_state *b, struct bench_memory *memory,
                                   const struct operand *o, uint64_t bytes, uint32_t copies,
@@ -105,9 +94,9 @@ static ptxgen_status make_operand(struct bench_state *b, struct bench_memory *me
                                   ptxgen_error *err)
 {
     uint64_t address = 0;
-    ptxgen_status status = o->random ? make_on_host(b, memory, o, bytes, copies, &address, err)
-                                     : bench_random_memory(memory, o->name, bytes * copies,
-                                                           mask_of(o->type), &address, err);
+    ptxgen_status status =
+        o->random ? make_on_host(b, memory, o, bytes, copies, &address, err)
+                  : bench_random_memory(memory, o->name, o->type, bytes * copies, &address, err);
     args_set(&b->args, o->address, address);
     return status;
 }
@@ -199,6 +188,7 @@ static ptxgen_status describe(const struct bench_state *b, const struct chosen *
     s->n = product.n;
     s->m = (uint32_t)b->m;
     s->type = product.type;
+    s->e4m3 = product.e4m3;
     s->shared_bytes = (int)chosen->shared_bytes;
     s->registers = attributes->registers;
     s->local_bytes = attributes->local_bytes;

@@ -11,6 +11,7 @@ struct bench_subject {
     char shape[160];       /**< "K=4096 N=14336 M=1 x=f16 …" */
     uint32_t k, n, m;      /**< sizes of the product that a general library would compute */
     ptxgen_element type;   /**< type in which a general library would compute: bf16 or f16 */
+    bool e4m3;             /**< codes of 8 bits are e4m3, else s8 */
     uint32_t copies;       /**< of the weights; a launch uses one */
     uint64_t weight_bytes; /**< of one copy */
     uint64_t bytes;        /**< that a launch reads and writes, each once */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_time.h"
 
+#include "operand.h"
 #include "progress.h"
 #include "random.h"
 
+#include <ptxgen/w8a8.h>
+
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- the graph ---- */
@@ -230,19 +234,58 @@ ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, cons
     return status == PTXGEN_OK ? repeat_memory(m->device, *address, piece, bytes, err) : status;
 }
 
-ptxgen_status bench_random_memory(struct bench_memory *m, const char *what, size_t bytes,
-                                  uint64_t mask, uint64_t *address, ptxgen_error *err)
+enum { NORMAL_NUMBERS = 4096 };
+
+/* Normal numbers in the type: of codes, as a row of weights that is quantised to them. */
+static ptxgen_status make_numbers(int type, struct random *r, void *numbers, ptxgen_error *err)
+{
+    float values[NORMAL_NUMBERS], scale;
+    for (size_t i = 0; i < NORMAL_NUMBERS; i++)
+        values[i] = (float)random_normal(r);
+    if (type >= 0) {
+        for (size_t i = 0; i < NORMAL_NUMBERS; i++)
+            typed_store(type, numbers, i, (double)values[i]);
+        return PTXGEN_OK;
+    }
+    const ptxgen_w8a8_weights row = {.n = 1,
+                                     .k = NORMAL_NUMBERS,
+                                     .type = PTXGEN_F32,
+                                     .w = values,
+                                     .codes = type == ELEMENT_E4M3   ? PTXGEN_W8A8_E4M3
+                                              : type == ELEMENT_E5M2 ? PTXGEN_W8A8_E5M2
+                                                                     : PTXGEN_W8A8_S8};
+    return ptxgen_w8a8_quantise(&row, NORMAL_NUMBERS, numbers, PTXGEN_F32, &scale, err);
+}
+
+static ptxgen_status fill_piece(int type, void *to, size_t bytes, ptxgen_error *err)
+{
+    struct random r = random_start(1);
+    if (type == ELEMENT_BYTES || type == ELEMENT_S32) {
+        random_fill(&r, to, bytes);
+        return PTXGEN_OK;
+    }
+    uint64_t numbers[NORMAL_NUMBERS];
+    ptxgen_status status = make_numbers(type, &r, numbers, err);
+    const size_t element = typed_bytes(type);
+    for (size_t i = 0; status == PTXGEN_OK && i < bytes / element; i++) {
+        const size_t which = random_bits(&r) % NORMAL_NUMBERS;
+        memcpy((char *)to + i * element, (char *)numbers + which * element, element);
+    }
+    return status;
+}
+
+ptxgen_status bench_random_memory(struct bench_memory *m, const char *what, int type, size_t bytes,
+                                  uint64_t *address, ptxgen_error *err)
 {
     enum { PIECE = 32 << 20 };
-    size_t piece = bytes < PIECE ? bytes : PIECE, words = (piece + 7) / 8;
-    uint64_t *host = malloc(words * sizeof *host);
+    size_t piece = bytes < PIECE ? bytes : PIECE;
+    void *host = malloc(piece ? piece : 1);
     if (!host)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s", piece,
                            what);
-    struct random r = random_start(1);
-    for (size_t i = 0; i < words; i++)
-        host[i] = random_bits(&r) & mask;
-    ptxgen_status status = bench_copied_memory(m, what, host, piece, bytes, address, err);
+    ptxgen_status status = fill_piece(type, host, piece, err);
+    if (status == PTXGEN_OK)
+        status = bench_copied_memory(m, what, host, piece, bytes, address, err);
     free(host);
     return status;
 }

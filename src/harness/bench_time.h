@@ -42,9 +42,13 @@ struct bench_memory {
     ptxgen_cu_deviceptr items[16];
     int count;
 };
-/** Random 64-bit words, each masked. */
-ptxgen_status bench_random_memory(struct bench_memory *memory, const char *what, size_t bytes,
-                                  uint64_t mask, uint64_t *address, ptxgen_error *err);
+/**
+ * Random elements of a type of operand.h, such as a model has, since the clock under load depends
+ * on them: floats are normal numbers of variance 1, codes of s8, e4m3 and e5m2 are those of normal
+ * numbers quantised, and other types are random bits.
+ */
+ptxgen_status bench_random_memory(struct bench_memory *memory, const char *what, int type,
+                                  size_t bytes, uint64_t *address, ptxgen_error *err);
 /** `bytes` of memory over which the piece at `host` is repeated; the last one may be cut off. */
 ptxgen_status bench_copied_memory(struct bench_memory *memory, const char *what, const void *host,
                                   size_t piece, size_t bytes, uint64_t *address, ptxgen_error *err);

@@ -21,8 +21,10 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_dense_spec *s = spec;
-    return (struct product){s->k, s->n, s->type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
-                            s->type != PTXGEN_F32};
+    return (struct product){.k = s->k,
+                            .n = s->n,
+                            .type = s->type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
+                            .tensor_f16 = s->type != PTXGEN_F32};
 }
 
 KEEP_VARIANT(dense, ptxgen_tile, false)

@@ -46,8 +46,9 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_gguf_linear_spec *s = spec;
-    return (struct product){s->k, s->n[0] + s->n[1] + s->n[2],
-                            s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
+    return (struct product){.k = s->k,
+                            .n = s->n[0] + s->n[1] + s->n[2],
+                            .type = s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16};
 }
 
 /* The plan of one variant, or of one tile of more tokens. */

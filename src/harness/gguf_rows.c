@@ -25,7 +25,7 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_gguf_rows_spec *s = spec;
-    return (struct product){s->k, 0, s->y_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
+    return (struct product){.k = s->k, .type = s->y_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16};
 }
 
 static bool keep(void *plan, uint64_t m, struct chosen *chosen)

@@ -45,6 +45,7 @@ struct product {
     uint32_t k, n;
     ptxgen_element type; /**< bf16, or else f16 */
     bool tensor_f16;     /**< the kernel itself multiplies f16 or bf16 on tensor cores */
+    bool e4m3;           /**< codes of 8 bits are e4m3, else s8 */
 };
 
 /** Outputs that are compared at once: at most BLOCK_OUTPUTS. */

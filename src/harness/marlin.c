@@ -49,7 +49,10 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_marlin_spec *s = spec;
-    return (struct product){s->k, marlin_matrices(s) * s->n, (ptxgen_element)s->type, true};
+    return (struct product){.k = s->k,
+                            .n = marlin_matrices(s) * s->n,
+                            .type = (ptxgen_element)s->type,
+                            .tensor_f16 = true};
 }
 
 static bool keep(void *plan, uint64_t m, struct chosen *chosen)

@@ -9,6 +9,8 @@ size_t typed_bytes(int type)
 {
     switch (type) {
     case ELEMENT_S8:
+    case ELEMENT_E4M3:
+    case ELEMENT_E5M2:
     case ELEMENT_BYTES: return 1;
     case ELEMENT_S32: return sizeof(int32_t);
     default: return ptxgen_element_size((ptxgen_element)type);
@@ -19,6 +21,8 @@ double typed_load(int type, const void *array, size_t index)
 {
     switch (type) {
     case ELEMENT_S8:
+    case ELEMENT_E4M3:
+    case ELEMENT_E5M2:
     case ELEMENT_BYTES: return ((const int8_t *)array)[index];
     case ELEMENT_S32: return ((const int32_t *)array)[index];
     default: return ptxgen_element_load((ptxgen_element)type, array, index);
@@ -34,6 +38,8 @@ void typed_store(int type, void *array, size_t index, double value)
 {
     switch (type) {
     case ELEMENT_S8:
+    case ELEMENT_E4M3:
+    case ELEMENT_E5M2:
     case ELEMENT_BYTES: ((int8_t *)array)[index] = (int8_t)clamp(value, INT8_MIN, INT8_MAX); return;
     case ELEMENT_S32:
         ((int32_t *)array)[index] = (int32_t)clamp(value, INT32_MIN, INT32_MAX);

@@ -14,8 +14,14 @@
 
 struct random;
 
-/** Types of elements: those of ptxgen_element, and these. */
-enum { ELEMENT_S8 = -1, ELEMENT_S32 = -2, ELEMENT_BYTES = -3 };
+/** Types of elements: those of ptxgen_element, and these, of which those of fp8 are bytes here. */
+enum {
+    ELEMENT_S8 = -1,
+    ELEMENT_S32 = -2,
+    ELEMENT_BYTES = -3,
+    ELEMENT_E4M3 = -4,
+    ELEMENT_E5M2 = -5
+};
 
 enum operand_role {
     OPERAND_X,       /**< the activations, which a kernel ahead of the launch may write */

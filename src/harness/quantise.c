@@ -36,7 +36,7 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_quantise_spec *s = spec;
-    return (struct product){s->k, 0, s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
+    return (struct product){.k = s->k, .type = s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16};
 }
 
 static bool keep(void *plan, uint64_t m, struct chosen *chosen)

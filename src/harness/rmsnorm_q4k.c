@@ -40,7 +40,7 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_rmsnorm_q4k_spec *s = spec;
-    return (struct product){s->k, s->n[0] + s->n[1] + s->n[2], PTXGEN_F16, false};
+    return (struct product){.k = s->k, .n = s->n[0] + s->n[1] + s->n[2], .type = PTXGEN_F16};
 }
 
 KEEP_VARIANT(rmsnorm_q4k, ptxgen_rmsnorm_q4k_variant, true)

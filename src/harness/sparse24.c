@@ -33,7 +33,7 @@ static void name(const void *spec, uint64_t m, char *text, size_t size)
 static struct product product(const void *spec)
 {
     const ptxgen_sparse24_spec *s = spec;
-    return (struct product){s->k, s->n, (ptxgen_element)s->y_type, false};
+    return (struct product){.k = s->k, .n = s->n, .type = (ptxgen_element)s->y_type};
 }
 
 /* Of tier 1 the variant is dense's. */
@@ -46,8 +46,8 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
         return false;
     if (v) {
         p->variants[0] = *v;
-        *chosen = (struct chosen){ptxgen_sparse24_entry(v), p->variants, v->shared_bytes,
-                                  !p->spec.plain};
+        *chosen =
+            (struct chosen){ptxgen_sparse24_entry(v), p->variants, v->shared_bytes, !p->spec.plain};
     } else {
         p->dense.variants[0] = *dense;
         *chosen = (struct chosen){ptxgen_dense_entry(dense), p->dense.variants, dense->shared_bytes,

@@ -49,8 +49,10 @@ static uint64_t scale_rows(const ptxgen_w8a8_spec *s)
 static struct product product(const void *spec)
 {
     const ptxgen_w8a8_spec *s = spec;
-    return (struct product){s->k, weight_rows(s),
-                            s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
+    return (struct product){.k = s->k,
+                            .n = weight_rows(s),
+                            .type = s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
+                            .e4m3 = s->codes == PTXGEN_W8A8_E4M3};
 }
 
 KEEP_VARIANT(w8a8, ptxgen_tile, true)
@@ -64,12 +66,14 @@ static unsigned operands(const void *plan, uint64_t m, struct operand *to)
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     uint64_t given = s->scales == PTXGEN_W8A8_TENSOR ? 1 : m, rows = weight_rows(s);
     bool codes = s->scales == PTXGEN_W8A8_QUANTISED;
+    int x_code = s->codes == PTXGEN_W8A8_E4M3 ? ELEMENT_E4M3 : ELEMENT_S8;
     double scale = s->w_codes ? 0x1p-14 : 0.01; /* of w, whose e5m2 codes are 128 times as large */
     const struct operand all[W8A8_OPERANDS] = {
-        [W8A8_AT_X] = OPERAND_ROWS(x, X, true, m, s->k, codes ? ELEMENT_S8 : s->x_type,
+        [W8A8_AT_X] = OPERAND_ROWS(x, X, true, m, s->k, codes ? x_code : s->x_type,
                                    .deviation = codes ? 0 : 1, .outliers = true),
-        [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, rows, s->k, ELEMENT_BYTES,
-                              ARG_AND_SIZE(w), .pitch = s->w_stride),
+        [W8A8_AT_W] =
+            OPERAND("w", OPERAND_WEIGHTS, true, rows, s->k, s->w_codes ? ELEMENT_E5M2 : x_code,
+                    ARG_AND_SIZE(w), .pitch = s->w_stride),
         [W8A8_AT_W_SCALE] = OPERAND_ROW(w_scale, INPUT, true, scale_rows(s) * groups_of(s), work,
                                         .mean = scale, .deviation = 0.4 * scale, .positive = true),
         [W8A8_AT_W_SUM] = OPERAND_ROW(w_sum, INPUT, s->asymmetric, rows, ELEMENT_S32),

@@ -87,5 +87,5 @@ const struct family w8a8_family = {
     .file = &w8a8_file,
     .defaults = &defaults,
     .recognise = w8a8_recognise,
-    .int8_peer = true,
+    .codes_peer = true,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_peer_int8.h"
+#include "bench_peer_codes.h"
 
+#include "../harness/operand.h"
 #include "bench_library.h"
 
 #include <stdio.h>
@@ -10,8 +11,12 @@
 
 enum {
     OP_T = 1,
+    R_32F = 0,
     R_8I = 3,
     R_32I = 10,
+    R_16BF = 14,
+    R_8F_E4M3 = 28,
+    COMPUTE_32F = 68,
     COMPUTE_32I = 72,
     DESC_TRANSPOSE_A = 3,
     PREFER_WORKSPACE_BYTES = 1,
@@ -45,7 +50,7 @@ struct api {
                   size_t workspace_bytes, ptxgen_cu_stream stream);
 };
 
-struct int8_peer {
+struct codes_peer {
     struct device *device;
     struct bench_library library;
     void *handle;
@@ -55,7 +60,7 @@ struct int8_peer {
 
 enum { WORKSPACE_BYTES = 32 << 20, MOST_ALGORITHMS = 8 };
 
-static bool find_symbols(struct int8_peer *p, char *why, size_t size)
+static bool find_symbols(struct codes_peer *p, char *why, size_t size)
 {
     struct api *a = &p->api;
     const struct bench_symbol symbols[] = {
@@ -75,7 +80,7 @@ static bool find_symbols(struct int8_peer *p, char *why, size_t size)
     return bench_library_find(&p->library, symbols, sizeof symbols / sizeof *symbols, why, size);
 }
 
-static bool start(struct int8_peer *p, char *why, size_t size)
+static bool start(struct codes_peer *p, char *why, size_t size)
 {
     if (!find_symbols(p, why, size))
         return false;
@@ -87,11 +92,11 @@ static bool start(struct int8_peer *p, char *why, size_t size)
     return false;
 }
 
-struct int8_peer *int8_peer_open(struct device *device, const char *path, char *why, size_t size)
+struct codes_peer *codes_peer_open(struct device *device, const char *path, char *why, size_t size)
 {
     static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
                                         NULL};
-    struct int8_peer *p = calloc(1, sizeof *p);
+    struct codes_peer *p = calloc(1, sizeof *p);
     snprintf(why, size, "no memory");
     if (!p)
         return NULL;
@@ -100,11 +105,11 @@ struct int8_peer *int8_peer_open(struct device *device, const char *path, char *
         snprintf(why, size, "not on the emulator");
     else if (bench_library_open(&p->library, path, names, why, size) && start(p, why, size))
         return p;
-    int8_peer_close(p);
+    codes_peer_close(p);
     return NULL;
 }
 
-void int8_peer_close(struct int8_peer *p)
+void codes_peer_close(struct codes_peer *p)
 {
     if (!p)
         return;
@@ -116,7 +121,7 @@ void int8_peer_close(struct int8_peer *p)
     free(p);
 }
 
-const char *int8_peer_name(const struct int8_peer *p)
+const char *codes_peer_name(const struct codes_peer *p)
 {
     return p->library.name;
 }
@@ -128,7 +133,8 @@ const char *int8_peer_name(const struct int8_peer *p)
  * either place.
  */
 struct product {
-    struct int8_peer *peer;
+    struct codes_peer *peer;
+    bool e4m3;
     uint32_t copies;
     uint64_t copy_bytes;
     bool x_first;     /* y by columns */
@@ -153,11 +159,14 @@ static ptxgen_status explain(int result, const char *what, ptxgen_error *err)
 static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
 {
     const struct product *p = state;
-    const struct int8_peer *peer = p->peer;
+    const struct codes_peer *peer = p->peer;
     const int32_t one = 1, zero = 0;
+    const float one_f32 = 1, zero_f32 = 0;
+    const void *alpha = p->e4m3 ? (const void *)&one_f32 : &one;
+    const void *beta = p->e4m3 ? (const void *)&zero_f32 : &zero;
     void *w = pointer(p->w + copy * p->copy_bytes), *x = pointer(p->x), *y = pointer(p->y);
-    return explain(peer->api.matmul(peer->handle, p->desc, &one, p->x_first ? x : w, p->a,
-                                    p->x_first ? w : x, p->b, &zero, y, p->c, y, p->c,
+    return explain(peer->api.matmul(peer->handle, p->desc, alpha, p->x_first ? x : w, p->a,
+                                    p->x_first ? w : x, p->b, beta, y, p->c, y, p->c,
                                     p->algorithm.data, pointer(peer->workspace), WORKSPACE_BYTES,
                                     peer->device->stream),
                    "cublasLtMatmul", err);
@@ -184,15 +193,17 @@ static ptxgen_status describe(struct product *p, uint32_t m, uint32_t k, uint32_
     const int transposed = OP_T;
     const uint64_t workspace = WORKSPACE_BYTES;
     uint32_t rows = p->x_first ? m : n, columns = p->x_first ? n : m;
-    int result = api->desc_create(&p->desc, COMPUTE_32I, R_32I);
+    const int code = p->e4m3 ? R_8F_E4M3 : R_8I, output = p->e4m3 ? R_16BF : R_32I;
+    int result =
+        api->desc_create(&p->desc, p->e4m3 ? COMPUTE_32F : COMPUTE_32I, p->e4m3 ? R_32F : R_32I);
     if (result == SUCCESS)
         result = api->desc_set(p->desc, DESC_TRANSPOSE_A, &transposed, sizeof transposed);
     if (result == SUCCESS)
-        result = api->layout_create(&p->a, R_8I, k, rows, k);
+        result = api->layout_create(&p->a, code, k, rows, k);
     if (result == SUCCESS)
-        result = api->layout_create(&p->b, R_8I, k, columns, k);
+        result = api->layout_create(&p->b, code, k, columns, k);
     if (result == SUCCESS)
-        result = api->layout_create(&p->c, R_32I, rows, columns, rows);
+        result = api->layout_create(&p->c, output, rows, columns, rows);
     if (result == SUCCESS)
         result = api->preference_create(&p->preference);
     if (result == SUCCESS)
@@ -205,7 +216,7 @@ static ptxgen_status describe(struct product *p, uint32_t m, uint32_t k, uint32_
 static ptxgen_status choose_algorithm(struct product *p, double *least, ptxgen_error *err)
 {
     enum { REPLAYS = 3 };
-    struct int8_peer *peer = p->peer;
+    struct codes_peer *peer = p->peer;
     struct algorithm found[MOST_ALGORITHMS], best = {.state = -1};
     int count = 0;
     *least = 0;
@@ -250,24 +261,25 @@ static ptxgen_status allocate(struct product *p, uint32_t m, uint32_t k, uint32_
                               ptxgen_error *err)
 {
     struct bench_memory *memory = &p->memory;
+    const int code = p->e4m3 ? ELEMENT_E4M3 : ELEMENT_S8;
     p->copy_bytes = (uint64_t)n * k;
     p->copies = bench_copies(memory->device, p->copy_bytes);
     ptxgen_status status =
-        bench_random_memory(memory, "the peer's x", (size_t)m * k, UINT64_MAX, &p->x, err);
+        bench_random_memory(memory, "the peer's x", code, (size_t)m * k, &p->x, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(memory, "the peer's W", p->copies * p->copy_bytes, UINT64_MAX,
-                                     &p->w, err);
+        status = bench_random_memory(memory, "the peer's W", code, p->copies * p->copy_bytes, &p->w,
+                                     err);
     if (status == PTXGEN_OK)
-        status =
-            bench_random_memory(memory, "the peer's y", 4 * (size_t)m * n, UINT64_MAX, &p->y, err);
+        status = bench_random_memory(memory, "the peer's y", ELEMENT_BYTES, 4 * (size_t)m * n,
+                                     &p->y, err);
     return status;
 }
 
-ptxgen_status int8_peer_time(struct int8_peer *peer, uint32_t m, uint32_t k, uint32_t n,
-                             unsigned launches, unsigned replays, struct timing *timing,
-                             ptxgen_error *err)
+ptxgen_status codes_peer_time(struct codes_peer *peer, bool e4m3, uint32_t m, uint32_t k,
+                              uint32_t n, unsigned launches, unsigned replays,
+                              struct timing *timing, ptxgen_error *err)
 {
-    struct product p = {.peer = peer, .memory = {.device = peer->device}};
+    struct product p = {.peer = peer, .e4m3 = e4m3, .memory = {.device = peer->device}};
     *timing = (struct timing){0};
     ptxgen_status status = allocate(&p, m, k, n, err);
     for (int i = 0; status == PTXGEN_OK && i < 2; i++)
