@@ -534,7 +534,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 14, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 15, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

@@ -9,10 +9,10 @@
  *     warps      decode 1 ─────│ decode 2 ─────│ decode 3 ─────│
  *
  * The bytes of a group are loaded before the wait for the products of the group before, so that
- * this wait hides their latency. A slot of packed rows is one warpgroup's: of g warpgroups each
- * takes every g-th, and releases it once all codes are in registers, however far the others are. A
- * slot of h is released when the products of the next group have begun and those that read it have
- * ended.
+ * this wait hides their latency. A slot of packed rows belongs to one warpgroup, or to two. Each
+ * warpgroup takes the slots that have its rows, and releases one as soon as all codes are in
+ * registers, however far the others are. A slot of h is released when the products of the next
+ * group have begun and those that read it have ended.
  */
 #include "direct_lane.h"
 #include "emit.h"
@@ -103,15 +103,18 @@ static void issue_units(struct gemm *g, struct gemm_producer *p)
         ptx_mul_lo_u32(k, p->walk.stage, U32(unit_bytes(d->type->type) / DIRECT_ELEMENT));
     if (direct_shifts(d->type))
         column = ptx_and_b32(k, column, U32(~(CHUNK / DIRECT_ELEMENT - 1)));
+    const uint32_t sharers = direct_sharers(d->type);
     for (uint32_t group = 0; group < groups; group++) {
+        const uint32_t at = group % sharers * direct_unit_bytes(d->type);
         ptx_u32 row = ptx_add_u32(k, s->row, U32(group * copy_rows(d)));
         const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(row)};
-        gemm_ring_claim(k, &g->ring, &p->place, direct_unit_bytes(d->type));
+        if (!at)
+            gemm_ring_claim(k, &g->ring, &p->place, g->ring.stage_bytes);
         for (uint32_t i = 0; i < copies; i++)
             ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot,
-                                            (int)(i * copy_rows(d) * d->type->pitch), s->map[i],
-                                            corner, p->place.barrier, 0);
-        if (group + 1 < groups)
+                                            (int)(at + i * copy_rows(d) * d->type->pitch),
+                                            s->map[i], corner, p->place.barrier, 0);
+        if ((group + 1) % sharers == 0 && group + 1 < groups)
             gemm_ring_advance(k, &g->ring, &p->place, NULL);
     }
 }
@@ -264,7 +267,7 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
             gemm_ring_advance(k, &d->ring, &d->read, NULL);
         }
     }
-    gemm_ring_advance_by(k, &g->ring, &g->read, direct_groups(d->q.v));
+    gemm_ring_advance_by(k, &g->ring, &g->read, direct_groups(d->q.v) / direct_sharers(d->type));
 }
 
 static void drain(struct gemm *g)
@@ -291,8 +294,8 @@ static void begin(struct gemm *g)
     if (g->cluster > 1)
         q->last_tile = gemm_divide(k, ptx_sub_u32(k, g->end, U32(1)), g->division.stages);
     g->ring = (struct gemm_ring){.stages = q->v->stages,
-                                 .stage_bytes = direct_unit_bytes(d->type),
-                                 .users = GEMM_WARPGROUP_WARPS,
+                                 .stage_bytes = direct_slot_of_units(d->type),
+                                 .users = GEMM_WARPGROUP_WARPS * direct_sharers(d->type),
                                  .by_lane = true};
     const uint32_t slot_bytes = direct_slot_blocks(q->v) * block_bytes(d);
     d->ring = (struct gemm_ring){.stages = q->v->steps,
@@ -349,6 +352,12 @@ static void begin_consumer(struct gemm *g)
     dense_declare_sums(q);
     ptx_u32 stages = gemm_begin_reading(g);
     q->accumulate = ptx_setp_eq_u32(k, stages, stages); /* always: sums are cleared before */
+    const uint32_t sharers = direct_sharers(d->type);
+    if (sharers > 1) {
+        ptx_u32 in_slot = ptx_and_b32(k, group, U32(sharers - 1));
+        ptx_mad_lo_u32_to(k, d->lane_at, in_slot, U32(direct_unit_bytes(d->type)), d->lane_at);
+        group = gemm_divide(k, group, sharers);
+    }
     ptx_mad_lo_u32_to(k, g->read.slot, group, U32(g->ring.stage_bytes), g->read.slot);
     ptx_mad_lo_u32_to(k, g->read.barrier, group, U32(8), g->read.barrier);
     d->read = gemm_ring_first(k, &d->ring, false);

@@ -7,7 +7,8 @@
  * Words: a unit is 256 of K of each row of w; a slice is 16 of K, which one wgmma multiplies, and a
  * group is two slices, which are decoded while the products of the group before run; a block is 64
  * of K of h; a run is 4 neighbours along K of a slice; a row is a feature of y. A slot of the ring
- * of units has the unit of a warpgroup's 64 rows, a slot of the ring of blocks one to four blocks.
+ * of units has the unit of the 64 rows of one warpgroup, or of two; a slot of the ring of blocks
+ * one to four blocks.
  *
  *     x, residual ─▶ [norms] ─▶ h, with the order of K in each unit of 256 changed
  *     w ── tensor copies, 256 of K of 64 rows ─────▶ ring of units ─ decode ─▶ A ─┐
@@ -106,7 +107,7 @@ static inline uint32_t direct_slot_bytes(const ptxgen_tile *v)
 {
     return direct_slot_blocks(v) * v->tile_m * DENSE_BLOCK_BYTES;
 }
-/* A slot of the ring of packed rows: a unit of the rows that a warpgroup decodes. */
+/* A unit of the rows that a warpgroup decodes. */
 static inline uint32_t direct_unit_bytes(const struct direct_type *type)
 {
     return DIRECT_GROUP_ROWS * type->pitch;
@@ -114,6 +115,19 @@ static inline uint32_t direct_unit_bytes(const struct direct_type *type)
 static inline uint32_t direct_groups(const ptxgen_tile *v)
 {
     return v->tile_n / DIRECT_GROUP_ROWS;
+}
+/*
+ * Warpgroups whose units share a slot of the ring of packed rows: two where a unit is small, since
+ * more and smaller slots cost more waiting at barriers than they save.
+ */
+static inline uint32_t direct_sharers(const struct direct_type *type)
+{
+    const uint32_t small = 12 << 10;
+    return direct_unit_bytes(type) < small ? 2 : 1;
+}
+static inline uint32_t direct_slot_of_units(const struct direct_type *type)
+{
+    return direct_sharers(type) * direct_unit_bytes(type);
 }
 /* Whether units begin at other places than multiples of 16 bytes. */
 static inline bool direct_shifts(const struct direct_type *type)

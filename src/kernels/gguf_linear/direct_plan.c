@@ -60,7 +60,7 @@ static void derive(ptxgen_tile *v)
 static uint64_t shared_bytes(const void *of, const ptxgen_tile *v)
 {
     const struct direct_type *type = gguf_linear_direct(of);
-    return (uint64_t)v->stages * direct_unit_bytes(type) + v->steps * direct_slot_bytes(v) +
+    return (uint64_t)v->stages * direct_slot_of_units(type) + v->steps * direct_slot_bytes(v) +
            dense_staging_bytes(v) + gemm_ring_barrier_bytes(v->stages + v->steps);
 }
 
