@@ -221,7 +221,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family w8a8 = {
-    .table = {FAMILY_TABLE(w8a8), .plan_version = 26, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(w8a8), .plan_version = 27, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(w8a8),
     FAMILY_WORKSPACE_MEMBERS(w8a8),

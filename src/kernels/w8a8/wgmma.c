@@ -17,8 +17,8 @@
  *
  * Weights in flight delay the codes of the quantising kernel, so only 40 KB of weights a CTA are
  * copied ahead of them. In tiles of up to 16 tokens one producer paces the weights and another
- * copies codes. Weights that are read once have the L2 policy evict_first (policy.h). Measurements
- * and rejected designs are in docs/notes/w8a8.md.
+ * copies codes. Weights of few tokens have the L2 policy evict_first (policy.h). Measurements and
+ * rejected designs are in docs/notes/w8a8.md.
  */
 #include "../policy.h"
 #include "../gemm/wgmma.h"
@@ -51,7 +51,7 @@ static uint32_t weight_bytes(const struct product *q)
     return q->v->wk * q->w_block;
 }
 
-/* Issues the copy of a box for each block of the stage; `once`: no other CTA reads these bytes. */
+/* Issues the copy of a box for each block of the stage; `once`: they are not kept in the L2. */
 static void issue_boxes(struct product *q, const struct producer *s, ptx_u32 stage, ptx_u64 map,
                         ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
 {
@@ -70,9 +70,18 @@ static void issue_boxes(struct product *q, const struct producer *s, ptx_u32 sta
     }
 }
 
+/*
+ * Whether weights have the L2 policy evict_first: one or two tiles read them, at about the same
+ * time. With scales of groups the tiles of 128 tokens are also those of launches of many tokens.
+ */
+static bool reads_weights_once(const struct product *q)
+{
+    return w8a8_takes_all_tokens(q->v) || (q->v->tile_m <= 128 && !w8a8_has_groups(q->spec));
+}
+
 static void issue_weights(struct product *q, const struct producer *s, ptx_u32 stage)
 {
-    issue_boxes(q, s, stage, q->w_map, s->row, 0, q->w_block, 0, w8a8_takes_all_tokens(q->v));
+    issue_boxes(q, s, stage, q->w_map, s->row, 0, q->w_block, 0, reads_weights_once(q));
 }
 
 static void issue_codes(struct product *q, const struct producer *s, ptx_u32 stage)
