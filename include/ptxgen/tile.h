@@ -3,7 +3,8 @@
  * The tile of a matrix product y = x·wᵀ: what one entry of a module computes at a time, and how a
  * CTA divides that among its warps. The variants of the plans of dense, marlin, sparse24 and w8a8
  * are tiles; a family's header says which members its tiles use and what they may be. The others
- * are 0, and a tile of the caller's choice in which they are not is refused.
+ * are 0, and a tile of the caller's choice in which they are not, or in which one is above 1024, is
+ * refused.
  *
  *                     N: tile_n features
  *                   ┌─────────┬─────────┐

@@ -85,10 +85,13 @@ static bool start(struct codes_peer *p, char *why, size_t size)
     if (!find_symbols(p, why, size))
         return false;
     int result = p->api.create(&p->handle);
-    if (result == SUCCESS &&
-        p->device->driver.mem_alloc(&p->workspace, WORKSPACE_BYTES) == PTXGEN_CUDA_SUCCESS)
+    if (result != SUCCESS) {
+        snprintf(why, size, "%s does not start (cuBLAS status %d)", p->library.name, result);
+        return false;
+    }
+    if (p->device->driver.mem_alloc(&p->workspace, WORKSPACE_BYTES) == PTXGEN_CUDA_SUCCESS)
         return true;
-    snprintf(why, size, "%s does not start (cuBLAS status %d)", p->library.name, result);
+    snprintf(why, size, "no device memory for a workspace of %d bytes", WORKSPACE_BYTES);
     return false;
 }
 
@@ -129,8 +132,8 @@ const char *codes_peer_name(const struct codes_peer *p)
 /* ---- the product ---- */
 
 /*
- * cuBLASLt thinks by columns and multiplies bytes along K only: aᵀ · b, either of W and x in
- * either place.
+ * cuBLASLt's matrices are stored by columns, and it multiplies types of 8 bits only as aᵀ · b,
+ * where K is contiguous in both: either of W and x in either place.
  */
 struct product {
     struct codes_peer *peer;
@@ -212,7 +215,7 @@ static ptxgen_status describe(struct product *p, uint32_t m, uint32_t k, uint32_
     return explain(result, "describing the product", err);
 }
 
-/* The fastest of the algorithms proposed, each timed briefly; none where the library has none. */
+/* The fastest of the algorithms proposed, each timed briefly; none where none is, or runs. */
 static ptxgen_status choose_algorithm(struct product *p, double *least, ptxgen_error *err)
 {
     enum { REPLAYS = 3 };
@@ -286,7 +289,7 @@ ptxgen_status codes_peer_time(struct codes_peer *peer, bool e4m3, uint32_t m, ui
         status = time_layout(&p, i, m, k, n, launches, replays, timing, err);
     if (status == PTXGEN_OK && !timing->replays)
         status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                             "cuBLASLt proposes no algorithm for %u x %u x %u", m, n, k);
+                             "cuBLASLt proposes no algorithm that runs for %u x %u x %u", m, n, k);
     bench_free(&p.memory);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * The general peer of 8-bit weights: cuBLASLt's product alone, without quantisation or scales, of
+ * What a general library does with weights of 8 bits: cuBLASLt's product alone, without quantisation or scales, of
  * s8 by s8 in s32, or of e4m3 by e4m3 in bf16.
  */
 #ifndef PTXGEN_CLI_BENCH_PEER_CODES_H

@@ -236,7 +236,10 @@ ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, cons
 
 enum { NORMAL_NUMBERS = 4096 };
 
-/* Normal numbers in the type: of codes, as a row of weights that is quantised to them. */
+/*
+ * Normally distributed numbers in a type of elements, or of codes (a negative type): a row of
+ * weights that is quantised to them.
+ */
 static ptxgen_status make_numbers(int type, struct random *r, void *numbers, ptxgen_error *err)
 {
     float values[NORMAL_NUMBERS], scale;
@@ -257,9 +260,10 @@ static ptxgen_status make_numbers(int type, struct random *r, void *numbers, ptx
     return ptxgen_w8a8_quantise(&row, NORMAL_NUMBERS, numbers, PTXGEN_F32, &scale, err);
 }
 
-static ptxgen_status fill_piece(int type, void *to, size_t bytes, ptxgen_error *err)
+/* Arrays of different sizes have different numbers. */
+static ptxgen_status fill_piece(int type, void *to, size_t bytes, uint64_t seed, ptxgen_error *err)
 {
-    struct random r = random_start(1);
+    struct random r = random_start(seed);
     if (type == ELEMENT_BYTES || type == ELEMENT_S32) {
         random_fill(&r, to, bytes);
         return PTXGEN_OK;
@@ -283,7 +287,7 @@ ptxgen_status bench_random_memory(struct bench_memory *m, const char *what, int 
     if (!host)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s", piece,
                            what);
-    ptxgen_status status = fill_piece(type, host, piece, err);
+    ptxgen_status status = fill_piece(type, host, piece, bytes, err);
     if (status == PTXGEN_OK)
         status = bench_copied_memory(m, what, host, piece, bytes, address, err);
     free(host);

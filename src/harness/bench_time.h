@@ -45,7 +45,7 @@ struct bench_memory {
 /**
  * Random elements of a type of operand.h, such as a model has, since the clock under load depends
  * on them: floats are normal numbers of variance 1, codes of s8, e4m3 and e5m2 are those of normal
- * numbers quantised, and other types are random bits.
+ * numbers quantised, and other types are random bits. `bytes` are whole elements.
  */
 ptxgen_status bench_random_memory(struct bench_memory *memory, const char *what, int type,
                                   size_t bytes, uint64_t *address, ptxgen_error *err);

@@ -232,7 +232,7 @@ static void inspect_says_where_a_launch_rounds_weights_or_quantises(void **state
     outcome_free(&o);
     o = run("inspect", "w8a8", "--k", "512", "--n", "512", "--target", "sm_80", "--m", "64");
     assert_exit(&o, 0);
-    assert_contains(o.out, "two launches: 64 tokens");
+    assert_contains(o.out, "two launches: one kernel quantises the 64 tokens");
     outcome_free(&o);
 }
 

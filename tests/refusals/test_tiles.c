@@ -31,8 +31,8 @@ static ptxgen_dense_plan dense_plan(const char *name, uint32_t multiprocessors)
     return plan;
 }
 
-static const ptxgen_tile dense_mma = {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2,
-                                               .wk = 1,      .stages = 3,  .pass_m = 16};
+static const ptxgen_tile dense_mma = {
+    .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .stages = 3, .pass_m = 16};
 
 #define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define TILE "dense: a tile's "
@@ -52,7 +52,8 @@ static void dense_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(warp_m, 16)}, ACCEPTED},
         {{SET(warp_m, 8)}, INVALID, TILE "warp_m is 8, not a power of two of 16 to 64"},
         {{SET(warp_m, 128)}, INVALID, TILE "warp_m is 128, not a power of two of 16 to 64"},
-        {{SET(wn, 0), SET(wm, 0), SET(wk, 0), SET(ctas, 0), SET(warp_n, 0), SET(pass_m, 0)}, ACCEPTED},
+        {{SET(wn, 0), SET(wm, 0), SET(wk, 0), SET(ctas, 0), SET(warp_n, 0), SET(pass_m, 0)},
+         ACCEPTED},
         {{SET(wn, 3)}, INVALID, TILE "wn is 3, not a power of two of 1 to 16"},
         {{SET(wn, 32)}, INVALID, TILE "wn is 32, not a power of two of 1 to 16"},
         {{SET(wm, 3)}, INVALID, TILE "wm is 3, not a power of two of 1 to 16"},
@@ -81,9 +82,7 @@ static void dense_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(wn, 8), SET(wk, 2)},
          INVALID,
          "dense: 2 times 8 times 2 warps are more than the 16 of a CTA"},
-        {{SET(kind, PTXGEN_BULK)},
-         UNSUPPORTED,
-         "dense: copies in bulk need sm_90, PTX 8.0" BULK},
+        {{SET(kind, PTXGEN_BULK)}, UNSUPPORTED, "dense: copies in bulk need sm_90, PTX 8.0" BULK},
         {{SET(kind, PTXGEN_WGMMA), SET(warp_n, 16), SET(wn, 4), SET(wm, 1)},
          UNSUPPORTED,
          "dense: wgmma needs sm_90a" BULK},
@@ -96,13 +95,13 @@ static void dense_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **stat
     (void)state;
     const ptxgen_dense_plan plan = dense_plan("sm_90a", 132), odd = dense_plan("sm_90a", 131);
     const ptxgen_tile wgmma = {.warp_n = 16,
-                                        .warp_m = 64,
-                                        .wn = 4,
-                                        .wm = 1,
-                                        .wk = 1,
-                                        .stages = 3,
-                                        .pass_m = 16,
-                                        .kind = PTXGEN_WGMMA};
+                               .warp_m = 64,
+                               .wn = 4,
+                               .wm = 1,
+                               .wk = 1,
+                               .stages = 3,
+                               .pass_m = 16,
+                               .kind = PTXGEN_WGMMA};
 #define MMA SET(kind, PTXGEN_BULK), SET(warp_n, 64)
     static const struct refusal rows[] = {
         {{SET(cluster, 2)}, ACCEPTED},
@@ -150,9 +149,10 @@ static void dense_refuses_launches_of_too_many_rows_or_stages(void **state)
     uint32_t ctas = 0;
     assert_ok(ptxgen_dense_use_tile(&plan, &dense_mma, &err), &err);
     assert_ok(ptxgen_dense_ctas(&plan, 8191 * 128, &ctas, &err), &err);
-    assert_refusal(ptxgen_dense_ctas(&plan, 8191 * 128 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "dense: m = 1048449 tokens with N = 65536, K = 65536 are 4294967296 stages, more "
-                   "than 2^32");
+    assert_refusal(
+        ptxgen_dense_ctas(&plan, 8191 * 128 + 1, &ctas, &err), &err, UNSUPPORTED,
+        "dense: m = 1048449 tokens with N = 65536, K = 65536 are 4294967296 stages, more "
+        "than 2^32");
     plan.spec.n = plan.spec.k = 64;
     assert_ok(ptxgen_dense_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_dense_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
@@ -182,9 +182,8 @@ static ptxgen_marlin_plan marlin_plan(const char *name, int max_ptx, uint32_t k,
     return plan;
 }
 
-static const ptxgen_tile marlin_mma = {.tile_m = 64, .warp_n = 64, .wn = 4,
-                                                 .wk = 2,      .stages = 3,  .steps = 1,
-                                                 .ctas = 1,    .pass_m = 16};
+static const ptxgen_tile marlin_mma = {
+    .tile_m = 64, .warp_n = 64, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 16};
 
 #define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define TILE "marlin: a tile's "
@@ -234,14 +233,14 @@ static void marlin_refuses_each_wrong_number_of_a_tile(void **state)
 }
 
 static const ptxgen_tile marlin_wgmma = {.tile_m = 64,
-                                                   .warp_n = 16,
-                                                   .wn = 4,
-                                                   .wk = 1,
-                                                   .stages = 3,
-                                                   .steps = 1,
-                                                   .ctas = 1,
-                                                   .pass_m = 16,
-                                                   .kind = PTXGEN_WGMMA};
+                                         .warp_n = 16,
+                                         .wn = 4,
+                                         .wk = 1,
+                                         .stages = 3,
+                                         .steps = 1,
+                                         .ctas = 1,
+                                         .pass_m = 16,
+                                         .kind = PTXGEN_WGMMA};
 
 static void marlin_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **state)
 {
@@ -324,9 +323,10 @@ static void marlin_refuses_launches_of_too_many_rows_or_stages(void **state)
     uint32_t ctas = 0;
     assert_ok(ptxgen_marlin_use_tile(&plan, &marlin_mma, &err), &err);
     assert_ok(ptxgen_marlin_ctas(&plan, 32767 * 64, &ctas, &err), &err);
-    assert_refusal(ptxgen_marlin_ctas(&plan, 32767 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "marlin: m = 2097089 tokens with N = 65536, K = 65536 are 4294967296 stages, more "
-                   "than 2^32");
+    assert_refusal(
+        ptxgen_marlin_ctas(&plan, 32767 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
+        "marlin: m = 2097089 tokens with N = 65536, K = 65536 are 4294967296 stages, more "
+        "than 2^32");
     plan.spec.n = plan.spec.k = 64;
     assert_ok(ptxgen_marlin_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_marlin_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
@@ -417,7 +417,9 @@ static void sparse24_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(pass_m, 4)}, INVALID, TILE "pass_m is 4, not a power of two of 8 to 64"},
         {{SET(pass_m, 64)}, ACCEPTED},
         {{SET(pass_m, 128)}, INVALID, TILE "pass_m is 128, not a power of two of 8 to 64"},
-        {{SET(wm, 2), SET(pass_m, 64)}, INVALID, TILE "pass_m is 64, not a power of two of 8 to 32"},
+        {{SET(wm, 2), SET(pass_m, 64)},
+         INVALID,
+         TILE "pass_m is 64, not a power of two of 8 to 32"},
         {{SET(wk, 4), SET(wn, 5)},
          INVALID,
          "sparse24: 1 times 5 times 4 warps are more than the 16 of a CTA"},
@@ -439,13 +441,13 @@ static void sparse24_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **s
                                more = sparse24_plan("sm_90a", 4225, 512, 2),
                                even = sparse24_plan("sm_90a", 4224, 512, 2);
     const ptxgen_tile wgmma = {.tile_m = 64,
-                                           .wn = 4,
-                                           .wm = 1,
-                                           .wk = 1,
-                                           .warp_n = 16,
-                                           .stages = 3,
-                                           .pass_m = 16,
-                                           .kind = PTXGEN_WGMMA};
+                               .wn = 4,
+                               .wm = 1,
+                               .wk = 1,
+                               .warp_n = 16,
+                               .stages = 3,
+                               .pass_m = 16,
+                               .kind = PTXGEN_WGMMA};
 #define MMA SET(kind, PTXGEN_MMA), SET(warp_n, 32)
     static const struct refusal rows[] = {
         {{SET(wk, 1)}, ACCEPTED},
@@ -515,21 +517,22 @@ static void sparse24_refuses_launches_of_more_tiles_than_clusters(void **state)
     (void)state;
     ptxgen_sparse24_plan plan = sparse24_plan("sm_90a", 512, 512, 2);
     const ptxgen_tile tile = {.tile_m = 64,
-                                          .wn = 4,
-                                          .wm = 1,
-                                          .wk = 1,
-                                          .warp_n = 16,
-                                          .cluster = 2,
-                                          .stages = 3,
-                                          .pass_m = 16,
-                                          .kind = PTXGEN_WGMMA};
+                              .wn = 4,
+                              .wm = 1,
+                              .wk = 1,
+                              .warp_n = 16,
+                              .cluster = 2,
+                              .stages = 3,
+                              .pass_m = 16,
+                              .kind = PTXGEN_WGMMA};
     ptxgen_error err = {0};
     uint32_t ctas = 0;
     assert_ok(ptxgen_sparse24_use_tile(&plan, &tile, &err), &err);
     assert_ok(ptxgen_sparse24_ctas(&plan, 8 * 64, &ctas, &err), &err);
-    assert_refusal(ptxgen_sparse24_ctas(&plan, 8 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "sparse24: m = 513 tokens make 72 tiles, more than the 66 clusters of this tile's "
-                   "launch");
+    assert_refusal(
+        ptxgen_sparse24_ctas(&plan, 8 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
+        "sparse24: m = 513 tokens make 72 tiles, more than the 66 clusters of this tile's "
+        "launch");
 }
 
 /* ---- w8a8 ---- */
@@ -555,7 +558,7 @@ static const ptxgen_tile w8a8_mma = {
 
 #define SET(member, number) CHANGE(ptxgen_tile, member, number)
 #define TILE "w8a8: a tile's "
-#define NO_CTA "w8a8: no CTA of 8 warps holds a tile of "
+#define NO_CTA "w8a8: no CTA holds a tile of "
 #define WARPS " warps along M, N and K in "
 static void w8a8_refuses_each_wrong_number_of_a_tile(void **state)
 {
@@ -634,6 +637,46 @@ static void w8a8_refuses_launches_of_too_many_tokens_or_stages(void **state)
                    "w8a8: m = 8 is outside the 3 to 7 tokens that the plan serves (0: any)");
 }
 
+/* ---- all ---- */
+
+/*
+ * Numbers whose sums and products wrap at 2^32, alone and two at a time: refused, and at once,
+ * whatever the others are.
+ */
+static void numbers_that_could_wrap_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t large[] = {1025,       0x10000001, 0x20000001, 0x40000000,
+                                     0x80000000, 0x80000001, UINT32_MAX};
+    static const char *const names[] = {"tile_m",  "tile_n", "warp_m", "warp_n", "wm",
+                                        "wn",      "wk",     "steps",  "ctas",   "pass_m",
+                                        "cluster", "split",  "fused"};
+    enum { NAMES = sizeof names / sizeof *names, LARGE = sizeof large / sizeof *large };
+    const ptxgen_dense_plan dense = dense_plan("sm_90a", 132);
+    const ptxgen_marlin_plan marlin = marlin_plan("sm_90a", 0, 4096, 4096);
+    const ptxgen_sparse24_plan sparse24 = sparse24_plan("sm_90a", 4096, 4096, 2);
+    const ptxgen_w8a8_plan w8a8 = w8a8_plan("sm_90a", 4096, 4096);
+    const ptxgen_tile w8a8_wgmma = {.kind = PTXGEN_WGMMA, .tile_m = 128, .tile_n = 64};
+    const struct {
+        asking *ask;
+        const void *plan;
+        const ptxgen_tile *good;
+    } rows[] = {
+        {dense_tile, &dense, &dense_mma},      {marlin_tile, &marlin, &marlin_mma},
+        {marlin_tile, &marlin, &marlin_wgmma}, {sparse24_tile, &sparse24, &sparse24_mma},
+        {w8a8_tile, &w8a8, &w8a8_mma},         {w8a8_tile, &w8a8, &w8a8_wgmma},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (unsigned a = 0; a < NAMES * LARGE; a++)
+            for (unsigned b = 0; b < NAMES * LARGE; b++) {
+                ptxgen_tile tile = *rows[i].good;
+                ptxgen_error err = {.status = PTXGEN_OK};
+                *ptxgen_tile_member(&tile, names[b / LARGE]) = large[b % LARGE];
+                *ptxgen_tile_member(&tile, names[a / LARGE]) = large[a % LARGE];
+                assert_int_equal(rows[i].ask(&tile, rows[i].plan, &err), INVALID);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +693,7 @@ int main(void)
         cmocka_unit_test(sparse24_refuses_launches_of_more_tiles_than_clusters),
         cmocka_unit_test(w8a8_refuses_each_wrong_number_of_a_tile),
         cmocka_unit_test(w8a8_refuses_launches_of_too_many_tokens_or_stages),
+        cmocka_unit_test(numbers_that_could_wrap_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

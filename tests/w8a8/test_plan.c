@@ -392,7 +392,7 @@ static void codes_of_the_caller_take_no_room(void **state)
     ptxgen_error err;
     const ptxgen_tile tile = {.tile_m = 1, .wn = 2, .wm = 1, .wk = 4, .fused = 1};
     assert_refusal(ptxgen_w8a8_use_tile(&fused, &tile, &err), &err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                   "w8a8: no CTA of 8 warps holds a tile of 1 tokens by 0 features for 1 x 2 x 4 "
+                   "w8a8: no CTA holds a tile of 1 tokens by 0 features for 1 x 2 x 4 "
                    "warps along M, N and K in 3 stages, in a cluster of 1");
 }
 

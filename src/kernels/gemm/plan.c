@@ -179,6 +179,22 @@ ptxgen_status gemm_check_warps(const char *family, const ptxgen_tile *tile, ptxg
     return PTXGEN_OK;
 }
 
+/* No number of a tile is so large that products of them could wrap. */
+static ptxgen_status check_sizes(const char *family, const ptxgen_tile *tile, ptxgen_error *err)
+{
+    enum { MOST = 1024 };
+    const struct plan_number numbers[] = {
+        {"tile_m", tile->tile_m, 0, MOST, false},   {"tile_n", tile->tile_n, 0, MOST, false},
+        {"warp_m", tile->warp_m, 0, MOST, false},   {"warp_n", tile->warp_n, 0, MOST, false},
+        {"wm", tile->wm, 0, MOST, false},           {"wn", tile->wn, 0, MOST, false},
+        {"wk", tile->wk, 0, MOST, false},           {"steps", tile->steps, 0, MOST, false},
+        {"ctas", tile->ctas, 0, MOST, false},       {"pass_m", tile->pass_m, 0, MOST, false},
+        {"cluster", tile->cluster, 0, MOST, false}, {"split", tile->split, 0, MOST, false},
+        {"fused", tile->fused, 0, MOST, false},
+    };
+    return plan_check_numbers(family, numbers, sizeof numbers / sizeof *numbers, err);
+}
+
 ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxgen_tile *tile,
                             ptxgen_error *err)
 {
@@ -204,6 +220,8 @@ ptxgen_status gemm_use_tile(const struct gemm_planner *p, void *plan, const ptxg
                                          false};
         status = plan_check_numbers(p->family, &none, 1, err);
     }
+    if (status == PTXGEN_OK)
+        status = check_sizes(p->family, &t, err);
     complete(p, &t);
     if (status == PTXGEN_OK)
         status = p->check_tile(plan, &t, err);

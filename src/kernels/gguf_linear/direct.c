@@ -92,7 +92,7 @@ static void locate_units(struct gemm *g, struct gemm_producer *p)
     }
 }
 
-/* The slots of all warpgroups; the entry moves on from the last one. */
+/* Copies the units of all warpgroups; the caller moves on from the last slot. */
 static void issue_units(struct gemm *g, struct gemm_producer *p)
 {
     struct direct *d = direct_of(g);
@@ -153,7 +153,7 @@ static void copy_block(struct direct *d, const struct gemm_ring_place *place, ui
                                         place->barrier, 0);
 }
 
-/* The slots of a unit; the entry moves on from the last one. */
+/* Copies a unit's blocks; the caller moves on from the last slot. */
 static void issue_blocks(struct gemm *g, struct gemm_producer *p)
 {
     struct direct *d = direct_of(g);

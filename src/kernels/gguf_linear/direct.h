@@ -117,8 +117,8 @@ static inline uint32_t direct_groups(const ptxgen_tile *v)
     return v->tile_n / DIRECT_GROUP_ROWS;
 }
 /*
- * Warpgroups whose units share a slot of the ring of packed rows: two where a unit is small, since
- * more and smaller slots cost more waiting at barriers than they save.
+ * Warpgroups whose units share a slot of the ring of packed rows: two of a tile's two or four where
+ * a unit has less than 12 KB, so that there are fewer barriers to wait at.
  */
 static inline uint32_t direct_sharers(const struct direct_type *type)
 {

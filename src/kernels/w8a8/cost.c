@@ -2,7 +2,10 @@
 /* The time that a launch's tiles are expected to take. */
 #include "tile.h"
 
-/* Multiply-adds of a tile in a nanosecond; fewer where sums of blocks are apart. */
+/*
+ * Multiply-adds of a multiprocessor in a nanosecond: fewer where sums of blocks are apart, which
+ * two strips of a warpgroup hide in part.
+ */
 static uint32_t multiply_rate(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 {
     if (!gemm_is_wgmma(v))

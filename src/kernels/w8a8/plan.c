@@ -86,7 +86,10 @@ static ptxgen_status check_spec(const void *spec, ptxgen_error *err)
 
 /* ---- tiles ---- */
 
-/* The time of one tile along M; of the widest tiles the time of a feature, for any M. */
+/*
+ * The time for m tokens; of the widest tiles, which are compared with each other alone, that of a
+ * byte of K of 256 features, for any m.
+ */
 static uint64_t candidate_cost(const void *of, const ptxgen_tile *v, uint64_t m)
 {
     const ptxgen_w8a8_plan *p = of;
@@ -142,7 +145,7 @@ static bool may_be_fused(const ptxgen_w8a8_plan *p)
 
 /*
  * The fused tile with the most tokens that leave room for a ring that keeps the memory busy, and
- * that every CTA can read twice from the L2 while its first weights arrive.
+ * that every CTA can read twice from the L2 while its first weights arrive, as it can one token.
  */
 static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
@@ -264,11 +267,11 @@ static ptxgen_status check_tile(const void *of, ptxgen_tile *v, ptxgen_error *er
                                       : clusters && w8a8_steps(&p->spec, v) % v->cluster == 0);
     v->stages = asked.stages;
     if (!allowed)
-        return ptxgen_fail(
-            err, in_range ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_ERROR_INVALID_ARGUMENT,
-            "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u features for %u x %u x %u "
-            "warps along M, N and K in %u stages, in a cluster of %u",
-            asked.tile_m, asked.tile_n, asked.wm, asked.wn, asked.wk, asked.stages, asked.cluster);
+        return ptxgen_fail(err, in_range ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: no CTA holds a tile of %u tokens by %u features for %u x %u x %u "
+                           "warps along M, N and K in %u stages, in a cluster of %u",
+                           asked.tile_m, asked.tile_n, asked.wm, asked.wn, asked.wk, asked.stages,
+                           asked.cluster);
     return PTXGEN_OK;
 }
 
@@ -320,8 +323,8 @@ static void describe(const void *of, const ptxgen_tile *v, uint64_t m, char *tex
     else
         snprintf(
             text, size,
-            "two launches: %llu tokens are too many for every CTA to quantise again, so one kernel "
-            "does it; then tiles of %u tokens by %u features",
+            "two launches: one kernel quantises the %llu tokens; then tiles of %u tokens by %u "
+            "features",
             (unsigned long long)m, v->tile_m, v->tile_n);
 }
 

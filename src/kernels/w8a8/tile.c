@@ -81,7 +81,8 @@ static bool is_better(const ptxgen_tile *v, const ptxgen_tile *than)
 /*
  * Divides the tile among warps. Fewer warps along N read each code from shared memory fewer times,
  * and warps along K let narrow tiles use all warps. Both make stages longer, so the first division
- * that keeps the memory busy is taken.
+ * is taken that keeps the memory busy, or a later one with as many warps along K that reads and
+ * writes less shared memory. A fused tile rather has the first of the list than the second.
  */
 bool w8a8_arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_tile *best)
 {
@@ -128,8 +129,8 @@ void w8a8_divide_n(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_tile *v)
 /* ---- tiles of wgmma ---- */
 
 /*
- * Operands of mma.sync that are widened need registers beside the tile's sums, and so do scales of
- * groups beside strips of tokens.
+ * Half of the most, where operands of mma.sync that are widened need registers beside the tile's
+ * sums, or scales of groups beside strips of tokens.
  */
 uint32_t w8a8_most_tile_m(const ptxgen_w8a8_plan *p)
 {
@@ -142,7 +143,8 @@ bool w8a8_has_clusters(const ptxgen_w8a8_plan *p)
     return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
 }
 
-/* Where tokens are wgmma's M, no warpgroup of even shares has more than 64 features. */
+/* Where tokens are wgmma's M, a warpgroup of even shares has at most 64 features, or 128 where it
+ * has all of the tile's. */
 uint32_t w8a8_most_n_of(const ptxgen_tile *v)
 {
     if (w8a8_tokens_are_m(v))
@@ -157,15 +159,15 @@ static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_tile *v)
 }
 
 /*
- * Leaves shared memory of a multiprocessor to CTAs that quantise where there are more tokens than
- * multiprocessors, so that the product's CTAs begin beside them.
+ * Of tiles for more tokens than there are multiprocessors: leaves shared memory to the CTAs that
+ * quantise, beside which the product's CTAs begin then.
  */
 static void leave_room(const ptxgen_w8a8_plan *p, ptxgen_tile *v)
 {
     enum { ROOM = 8 * 1024 };
     uint64_t most = plan_shared_limit(&p->target, 1) - ROOM;
-    bool has_many = v->wn == 1 && v->tile_m == W8A8_WIDE_TILE_M && !w8a8_takes_codes(&p->spec);
-    while (has_many && v->stages > W8A8_LEAST_STAGES && w8a8_shared_bytes(p, v) > most)
+    bool serves_many = v->wn == 1 && v->tile_m == W8A8_WIDE_TILE_M && !w8a8_takes_codes(&p->spec);
+    while (serves_many && v->stages > W8A8_LEAST_STAGES && w8a8_shared_bytes(p, v) > most)
         v->stages--;
 }
 
