@@ -434,7 +434,7 @@ static void map_rows(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
                                 .pitch = columns * DIRECT_ELEMENT,
                                 .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT16,
                                 .box_columns = gguf_linear_direct(p)->pitch / DIRECT_ELEMENT,
-                                .box_rows = DIRECT_GROUP_ROWS / (is_gated(s) ? 2 : 1)};
+                                .box_rows = DIRECT_WARPGROUP_ROWS / (is_gated(s) ? 2 : 1)};
     }
 }
 

@@ -37,10 +37,10 @@ struct direct {
         ptx_u32 row;    /* the tile's first row of its matrix, or token */
     } units, blocks;
 
-    struct gemm_ring ring;       /* of h; that of packed rows is the entry's */
-    struct gemm_ring_place read; /* the consumers' place in it */
-    ptx_u32 held;                /* the full barrier of the slot whose products may still run */
-    ptx_pred releases;           /* whether the thread releases such slots */
+    struct gemm_ring h_ring;       /* that of packed rows is the entry's */
+    struct gemm_ring_place h_read; /* the consumers' place in it */
+    ptx_u32 held;                  /* the full barrier of the slot whose products may still run */
+    ptx_pred releases;             /* whether the thread releases such slots */
     struct direct_lane lane;
     ptx_u32 lane_at; /* offset of the lane's first row in a slot */
     ptx_u32 a[2][GROUP][4];
@@ -65,7 +65,7 @@ static uint32_t slot_slices(const struct direct *d)
 /* Rows of w that a copy brings: a warpgroup's, or of gate and of up. */
 static uint32_t copy_rows(const struct direct *d)
 {
-    return is_gated(d->output.spec) ? DIRECT_GROUP_ROWS / 2 : DIRECT_GROUP_ROWS;
+    return is_gated(d->output.spec) ? DIRECT_WARPGROUP_ROWS / 2 : DIRECT_WARPGROUP_ROWS;
 }
 
 /* ---- packed rows ---- */
@@ -98,15 +98,16 @@ static void issue_units(struct gemm *g, struct gemm_producer *p)
     struct direct *d = direct_of(g);
     const struct direct_producer *s = (const struct direct_producer *)p;
     ptx_kernel *k = g->k;
-    const uint32_t copies = is_gated(d->output.spec) ? 2 : 1, groups = direct_groups(d->q.v);
+    const uint32_t copies = is_gated(d->output.spec) ? 2 : 1,
+                   warpgroups = direct_warpgroups(d->q.v);
     ptx_u32 column =
         ptx_mul_lo_u32(k, p->walk.stage, U32(unit_bytes(d->type->type) / DIRECT_ELEMENT));
     if (direct_shifts(d->type))
         column = ptx_and_b32(k, column, U32(~(CHUNK / DIRECT_ELEMENT - 1)));
     const uint32_t sharers = direct_sharers(d->type);
-    for (uint32_t group = 0; group < groups; group++) {
-        const uint32_t at = group % sharers * direct_unit_bytes(d->type);
-        ptx_u32 row = ptx_add_u32(k, s->row, U32(group * copy_rows(d)));
+    for (uint32_t warpgroup = 0; warpgroup < warpgroups; warpgroup++) {
+        const uint32_t at = warpgroup % sharers * direct_unit_bytes(d->type);
+        ptx_u32 row = ptx_add_u32(k, s->row, U32(warpgroup * copy_rows(d)));
         const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(row)};
         if (!at)
             gemm_ring_claim(k, &g->ring, &p->place, g->ring.stage_bytes);
@@ -114,7 +115,7 @@ static void issue_units(struct gemm *g, struct gemm_producer *p)
             ptx_cp_async_bulk_tensor_2d_g2s(k, p->place.slot,
                                             (int)(at + i * copy_rows(d) * d->type->pitch),
                                             s->map[i], corner, p->place.barrier, 0);
-        if ((group + 1) % sharers == 0 && group + 1 < groups)
+        if ((warpgroup + 1) % sharers == 0 && warpgroup + 1 < warpgroups)
             gemm_ring_advance(k, &g->ring, &p->place, NULL);
     }
 }
@@ -161,11 +162,11 @@ static void issue_blocks(struct gemm *g, struct gemm_producer *p)
     const uint32_t in_slot = direct_slot_blocks(d->q.v);
     for (uint32_t i = 0; i < DIRECT_BLOCKS; i++) {
         if (i % in_slot == 0)
-            gemm_ring_claim_some(k, &d->ring, &p->place, d->q.boxes.bytes);
+            gemm_ring_claim_some(k, &d->h_ring, &p->place, d->q.boxes.bytes);
         ptx_u32 column = ptx_mad_lo_u32(k, p->walk.stage, U32(UNIT), U32(i * DIRECT_BLOCK));
         copy_block(d, &p->place, i % in_slot * block_bytes(d), column);
         if ((i + 1) % in_slot == 0 && i + 1 < DIRECT_BLOCKS)
-            gemm_ring_advance(k, &d->ring, &p->place, NULL);
+            gemm_ring_advance(k, &d->h_ring, &p->place, NULL);
     }
 }
 
@@ -196,7 +197,7 @@ static void produce(struct gemm *g)
     ptx_if(k, ptx_setp_eq_u32(k, g->at.thread, U32(first + 32))) {
         d->blocks.p.locate = locate_blocks;
         d->blocks.p.issue = issue_blocks;
-        begin_producer(d, &d->blocks, &d->ring);
+        begin_producer(d, &d->blocks, &d->h_ring);
         ptx_griddepcontrol_wait(k);
         gemm_issue_parts(g, &d->blocks.p);
     }
@@ -253,28 +254,29 @@ static void multiply(struct gemm *g, const struct gemm_part *part)
         if (next == DIRECT_SLICES)
             gemm_ring_release(k, &g->ring, g->read.barrier, g->releases);
         if (i % in_slot == 0) {
-            gemm_ring_wait(k, &d->read);
-            blocks = gemm_wgmma_descriptor(k, d->read.slot);
+            gemm_ring_wait(k, &d->h_read);
+            blocks = gemm_wgmma_descriptor(k, d->h_read.slot);
         }
         multiply_group(d, i, blocks);
         if (next < DIRECT_SLICES)
             load(d, next);
         ptx_wgmma_wait_group(k, 1);
         if (i % in_slot == 0)
-            gemm_ring_release(k, &d->ring, d->held, i ? d->releases : follows);
+            gemm_ring_release(k, &d->h_ring, d->held, i ? d->releases : follows);
         if (next % in_slot == 0) {
-            ptx_mov_u32_to(k, d->held, d->read.barrier);
-            gemm_ring_advance(k, &d->ring, &d->read, NULL);
+            ptx_mov_u32_to(k, d->held, d->h_read.barrier);
+            gemm_ring_advance(k, &d->h_ring, &d->h_read, NULL);
         }
     }
-    gemm_ring_advance_by(k, &g->ring, &g->read, direct_groups(d->q.v) / direct_sharers(d->type));
+    gemm_ring_advance_by(k, &g->ring, &g->read,
+                         direct_warpgroups(d->q.v) / direct_sharers(d->type));
 }
 
 static void drain(struct gemm *g)
 {
     struct direct *d = direct_of(g);
     ptx_wgmma_wait_group(g->k, 0);
-    gemm_ring_release(g->k, &d->ring, d->held, d->releases);
+    gemm_ring_release(g->k, &d->h_ring, d->held, d->releases);
 }
 
 /* ---- the entry ---- */
@@ -298,19 +300,19 @@ static void begin(struct gemm *g)
                                  .users = GEMM_WARPGROUP_WARPS * direct_sharers(d->type),
                                  .by_lane = true};
     const uint32_t slot_bytes = direct_slot_blocks(q->v) * block_bytes(d);
-    d->ring = (struct gemm_ring){.stages = q->v->steps,
-                                 .stage_bytes = slot_bytes,
-                                 .ctas = g->cluster > 1 ? g->cluster : 0,
-                                 .users = gemm_tile_threads(q->v) / 32,
-                                 .name = "blocks",
-                                 .barriers_name = "barriers_of_blocks"};
+    d->h_ring = (struct gemm_ring){.stages = q->v->steps,
+                                   .stage_bytes = slot_bytes,
+                                   .ctas = g->cluster > 1 ? g->cluster : 0,
+                                   .users = gemm_tile_threads(q->v) / 32,
+                                   .name = "blocks",
+                                   .barriers_name = "barriers_of_blocks"};
     ptx_param x_maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     for (uint32_t i = 0; i < d->matrices; i++)
         d->w_maps[i] = ptx_param_declare(k, names[i], GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
     gemm_ring_declare(k, &g->ring);
-    gemm_ring_declare(k, &d->ring);
+    gemm_ring_declare(k, &d->h_ring);
     gemm_ring_begin(k, &g->at, &g->ring);
-    gemm_ring_begin(k, &g->at, &d->ring);
+    gemm_ring_begin(k, &g->at, &d->h_ring);
     q->boxes = (struct gemm_boxes){.rows = q->v->tile_m,
                                    .blocks = direct_slot_blocks(q->v),
                                    .stage_bytes = slot_bytes,
@@ -318,7 +320,7 @@ static void begin(struct gemm *g)
                                    .all = g->m};
     gemm_boxes_begin(k, &q->boxes);
     if (g->cluster == 1) /* the boxes of a pair of CTAs are halves, whatever h has of them */
-        gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(q->v), &d->ring);
+        gemm_boxes_clear(k, &q->boxes, &g->at, gemm_cta_threads(q->v), &d->h_ring);
 }
 
 /* Of a gate, 16 rows of a warp are 8 rows of gate and the same 8 of up, which are a copy behind. */
@@ -345,7 +347,7 @@ static void begin_consumer(struct gemm *g)
     struct direct *d = direct_of(g);
     struct dense_product *q = &d->q;
     ptx_kernel *k = g->k;
-    ptx_u32 group = dense_begin_warpgroup(g);
+    ptx_u32 warpgroup = dense_begin_warpgroup(g);
     find_lane(d);
     for (uint32_t i = 0; i < 2 * GROUP; i++)
         gemm_new_registers(k, d->a[i % 2][i / 2], 4);
@@ -353,16 +355,17 @@ static void begin_consumer(struct gemm *g)
     ptx_u32 stages = gemm_begin_reading(g);
     q->accumulate = ptx_setp_eq_u32(k, stages, stages); /* always: sums are cleared before */
     const uint32_t sharers = direct_sharers(d->type);
+    ptx_u32 slot = warpgroup;
     if (sharers > 1) {
-        ptx_u32 in_slot = ptx_and_b32(k, group, U32(sharers - 1));
+        ptx_u32 in_slot = ptx_and_b32(k, warpgroup, U32(sharers - 1));
         ptx_mad_lo_u32_to(k, d->lane_at, in_slot, U32(direct_unit_bytes(d->type)), d->lane_at);
-        group = gemm_divide(k, group, sharers);
+        slot = gemm_divide(k, warpgroup, sharers);
     }
-    ptx_mad_lo_u32_to(k, g->read.slot, group, U32(g->ring.stage_bytes), g->read.slot);
-    ptx_mad_lo_u32_to(k, g->read.barrier, group, U32(8), g->read.barrier);
-    d->read = gemm_ring_first(k, &d->ring, false);
-    d->held = ptx_mov_u32(k, d->read.barrier);
-    d->releases = gemm_ring_releasers(k, &d->ring, &g->at);
+    ptx_mad_lo_u32_to(k, g->read.slot, slot, U32(g->ring.stage_bytes), g->read.slot);
+    ptx_mad_lo_u32_to(k, g->read.barrier, slot, U32(8), g->read.barrier);
+    d->h_read = gemm_ring_first(k, &d->h_ring, false);
+    d->held = ptx_mov_u32(k, d->h_read.barrier);
+    d->releases = gemm_ring_releasers(k, &d->h_ring, &g->at);
     ptx_griddepcontrol_wait(k);
     dense_begin_output(q);
 }

@@ -45,10 +45,10 @@ enum {
     DIRECT_SLICES = 16, /* of a unit */
     DIRECT_BLOCK = 64,  /* values of K of a block of h: 128 bytes of a row */
     DIRECT_BLOCKS = UNIT / DIRECT_BLOCK,
-    DIRECT_GROUP_ROWS = 64, /* of w, of a warpgroup */
-    DIRECT_RUN = 4,         /* neighbours along K that a lane has in a slice, of a row */
-    DIRECT_MOST_SCALES = 4, /* that a lane needs of a row's unit */
-    DIRECT_ELEMENT = 2,     /* bytes of an element of w's tensor maps, whose boxes have up to 256 */
+    DIRECT_WARPGROUP_ROWS = 64, /* of w, of a warpgroup */
+    DIRECT_RUN = 4,             /* neighbours along K that a lane has in a slice, of a row */
+    DIRECT_MOST_SCALES = 4,     /* that a lane needs of a row's unit */
+    DIRECT_ELEMENT = 2, /* bytes of an element of w's tensor maps, whose boxes have up to 256 */
 };
 
 struct direct_lane;
@@ -110,11 +110,11 @@ static inline uint32_t direct_slot_bytes(const ptxgen_tile *v)
 /* A unit of the rows that a warpgroup decodes. */
 static inline uint32_t direct_unit_bytes(const struct direct_type *type)
 {
-    return DIRECT_GROUP_ROWS * type->pitch;
+    return DIRECT_WARPGROUP_ROWS * type->pitch;
 }
-static inline uint32_t direct_groups(const ptxgen_tile *v)
+static inline uint32_t direct_warpgroups(const ptxgen_tile *v)
 {
-    return v->tile_n / DIRECT_GROUP_ROWS;
+    return v->tile_n / DIRECT_WARPGROUP_ROWS;
 }
 /*
  * Warpgroups whose units share a slot of the ring of packed rows: two of a tile's two or four where
