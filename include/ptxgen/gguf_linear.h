@@ -147,7 +147,7 @@ typedef struct ptxgen_gguf_linear_spec {
  * of up where these are of one type: wn tiles at a time, each of which wk warps multiply that
  * divide the part's K. From sm_90 on, where all matrices are quantised, their rows multiples of 16
  * bytes and those of a gate of one type, tensor copies bring the weights, to a ring of each warp's
- * own.
+ * own, or, of one token in Q6_K, of four warps along K.
  *
  * Where all matrices are floats, `stages` is 0, and a CTA's warps take 2 features each, of more
  * than two tokens 4.
@@ -160,7 +160,8 @@ typedef struct ptxgen_gguf_linear_variant {
     uint32_t part_ctas;    /**< CTAs of a part */
     uint32_t wn, wk;       /**< warps along N and K */
     uint32_t stages;       /**< slots of the rings, of 256 of K for each warp */
-    uint32_t tensor;       /**< 1: tensor copies bring the weights, and a slot has 512 of K */
+    uint32_t tensor;       /**< 1: tensor copies bring the weights, 512 of K for each warp */
+    uint32_t ring_warps;   /**< warps along K that share a ring: wk, or with tensor copies 1 or 4 */
     uint32_t makes_h;      /**< 1: every CTA makes h itself; 0: a kernel of its own does */
     uint32_t shared_bytes; /**< shared memory of one CTA */
     uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */

@@ -173,10 +173,11 @@ static struct output output_of(const ptxgen_gguf_linear_plan *p, const ptxgen_gg
     return (struct output){a->y[matrix], a->y_stride[matrix]};
 }
 
-/* Rows of 32-bit elements, in boxes of a tile's rows by two units (tensor_stream.c). */
-static void map_weights(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_args *a,
-                        struct launch_list *to)
+/* Rows of elements of 4 or 8 bytes, in boxes of what a slot has (tensor_stream.c). */
+static void map_weights(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v,
+                        const ptxgen_gguf_linear_args *a, struct launch_list *to)
 {
+    const uint32_t element = map_element(v);
     const ptxgen_gguf_linear_spec *s = &p->spec;
     for (uint32_t i = 0; i < MATRICES; i++) {
         struct launch_map *map = &to->maps[to->map_count++];
@@ -184,10 +185,11 @@ static void map_weights(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_line
         if (!s->n[i])
             continue;
         map->address = a->w[i];
-        map->columns = row_bytes(s, s->w_type[i]) / 4;
+        map->columns = row_bytes(s, s->w_type[i]) / element;
         map->pitch = row_bytes(s, s->w_type[i]);
-        map->type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT32;
-        map->box_columns = pair_pitch(s->w_type[i]) / 4;
+        map->type = element == 8 ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT64
+                                 : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT32;
+        map->box_columns = pairs_pitch(s->w_type[i], v->ring_warps) / element;
         map->box_rows = is_interleaved(s) ? HALF_ROWS : TILE_ROWS;
     }
 }
@@ -222,7 +224,7 @@ static void multiply(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
         e->values[PRODUCT_Y_STRIDE + i] = y.stride;
     }
     if (v->tensor)
-        map_weights(p, a, to);
+        map_weights(p, v, a, to);
     e->shape.programmatic = (!v->makes_h || a->overlap_previous) && gemm_overlaps(&p->target);
 }
 
@@ -534,7 +536,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 }
 
 static const struct family gguf_linear = {
-    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 15, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(gguf_linear), .plan_version = 16, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(gguf_linear),
     .args = {offsetof(ptxgen_gguf_linear_args, m), offsetof(ptxgen_gguf_linear_args, workspace),

@@ -137,6 +137,36 @@ static void rings_turn_over(void **state)
     }
 }
 
+/*
+ * Warps along K that share slots, which are filled again: features that are no whole tiles, several
+ * matrices and a gate.
+ */
+static void warps_share_slots(void **state)
+{
+    static const struct {
+        uint32_t k, n[3];
+        uint8_t epilogue;
+    } cases[] = {{8192, {5000, 24, 40}, PTXGEN_EPILOGUE_NONE},
+                 {14336, {2500, 0, 0}, PTXGEN_EPILOGUE_NONE},
+                 {8192, {2500, 2500, 0}, PTXGEN_EPILOGUE_SWIGLU}};
+    const ptxgen_target target = target_of("sm_90a");
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ptxgen_gguf_linear_spec spec = {
+            .k = cases[i].k,
+            .n = {cases[i].n[0], cases[i].n[1], cases[i].n[2]},
+            .max_m = 1,
+            .w_type = {PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_Q6_K, PTXGEN_GGUF_Q6_K},
+            .x_type = PTXGEN_BF16,
+            .y_type = PTXGEN_BF16,
+            .epilogue = cases[i].epilogue};
+        ptxgen_gguf_linear_plan plan;
+        assert_int_equal(ptxgen_gguf_linear_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+        assert_int_equal(plan.variants[0].ring_warps, 4);
+        run_spec("cpu:sm_90", &gguf_linear_harness, &spec, 1);
+    }
+}
+
 /* Every CTA has tiles, and several: more of them than CTAs, and fewer than all warps along N. */
 static void tiles_are_dealt_out(void **state)
 {
@@ -205,6 +235,7 @@ int main(void)
         cmocka_unit_test(matrices_have_types_of_their_own),
         cmocka_unit_test(tensor_copies_bring_every_type),
         cmocka_unit_test(rings_turn_over),
+        cmocka_unit_test(warps_share_slots),
         cmocka_unit_test(tiles_are_dealt_out),
         cmocka_unit_test(one_token_is_one_launch_where_k_is_small),
         cmocka_unit_test(parts_of_k_are_added_up),

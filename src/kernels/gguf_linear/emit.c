@@ -13,7 +13,7 @@
  * themselves, and not with the rest of the CTA. From sm_90 on the rings are filled while the
  * kernels ahead still run. Weights come in one of two ways:
  *   - by tensor copies, two units of K at a time, to a ring for each warp, which meets the others
- * at the ends of tiles only (tensor_stream.c);
+ * at the ends of tiles only, or eight to a ring of four warps along K (tensor_stream.c);
  *   - by cp.async, neighbouring units of K for the warps along K, which copy them together and meet
  *     in each step: wait for the oldest copies, meet, issue those of units stages − 1 steps further
  *     on, multiply (stream.c).
@@ -95,11 +95,12 @@ static void find_threads(struct gguf_linear_kernel *q)
     q->thread = ptx_mad_lo_u32(k, q->wk, U32(32), q->at.lane);
 
     uint32_t record = record_bytes(q->plan, v->tile_m);
-    uint32_t rings = v->tensor ? warps : v->wn;
+    uint32_t rings = ring_count(v);
     uint32_t ring =
-        v->stages * (v->tensor ? tensor_slot_bytes(q->spec) : slot_bytes(q->spec, v->wk));
+        v->stages * (v->tensor ? tensor_slot_bytes(q->spec, v) : slot_bytes(q->spec, v->wk));
     ptx_u32 first = shared_buffer(k, "rings of weights", rings * ring, 128);
-    q->ring = ptx_mad_lo_u32(k, v->tensor ? q->at.warp : q->wn, U32(ring), first);
+    q->ring_number = v->tensor && !shares_slots(v) ? q->at.warp : q->wn;
+    q->ring = ptx_mad_lo_u32(k, q->ring_number, U32(ring), first);
     q->records = shared_buffer(k, "records of h", part_units(q->spec, v) * record, 16);
     uint32_t partial = columns(q->plan, v->tile_m) * TILE_ROWS * 4;
     uint32_t buffers = v->tensor ? 2 : 1;
@@ -108,8 +109,9 @@ static void find_threads(struct gguf_linear_kernel *q)
     if (v->tensor) {
         q->partials = ptx_mov_u32(k, q->partials);
         q->both_partials = ptx_mad_lo_u32(k, q->partials, U32(2), U32(warps * partial));
-        ptx_u32 barriers = shared_buffer(k, "barriers of the rings", warps * v->stages * 8, 8);
-        q->ring_barriers = ptx_mad_lo_u32(k, q->at.warp, U32(v->stages * 8), barriers);
+        const uint32_t own = ring_barrier_bytes(v);
+        ptx_u32 barriers = shared_buffer(k, "barriers of the rings", rings * own, 8);
+        q->ring_barriers = ptx_mad_lo_u32(k, q->ring_number, U32(own), barriers);
     }
     if (v->parts > 1)
         q->arrivals = shared_buffer(k, "arrivals", v->wn * 4, 4);
@@ -225,7 +227,9 @@ static void multiply_pair(struct gguf_linear_kernel *q, const struct phase *p, s
     const uint32_t bytes = record_bytes(q->plan, q->v->tile_m);
     const uint32_t whole = pair_size(p->type->type);
     ptx_u32 at = gguf_linear_slot_address(q, slot);
-    if (whole % 16) {
+    if (shares_slots(q->v)) {
+        at = ptx_mad_lo_u32(k, q->wk, U32(whole), at);
+    } else if (whole % 16) {
         ptx_u32 shift = ptx_and_b32(k, ptx_mul_lo_u32(k, pair, U32(whole)), U32(15));
         at = ptx_add_u32(k, at, shift);
     }
@@ -257,6 +261,7 @@ static void take_tensor_tiles(struct gguf_linear_kernel *q, const struct phase *
             ptx_nounroll(k);
             gguf_linear_wait(q, *slot);
             multiply_pair(q, p, *slot, pair, &sums);
+            gguf_linear_release(q, *slot);
             gguf_linear_advance_slot(q, slot);
             ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
             gguf_linear_issue_pair(q, s);
@@ -316,16 +321,17 @@ static void issue_late_copies(void *what)
     gguf_linear_fill_slots(c->q, c->s, c->count);
 }
 
-/* The warp's slots that are filled early. */
+/* The ring's slots that are filled early. */
 static ptx_u32 early_slots(struct gguf_linear_kernel *q)
 {
-    const uint32_t warps = q->v->wn * q->v->wk, all = warps * q->v->stages;
+    const uint32_t rings = ring_count(q->v), all = rings * q->v->stages;
     const uint32_t tiles = (all_tiles(q->spec) + q->v->part_ctas - 1) / q->v->part_ctas;
-    const bool are_few = (uint64_t)tiles * part_units(q->spec, q->v) <= 2 * all;
-    uint32_t slots = (are_few ? EARLY_BYTES_OF_FEW : EARLY_BYTES) / tensor_slot_bytes(q->spec);
+    const bool are_few = (uint64_t)tiles * part_units(q->spec, q->v) <= 2 * q->v->ring_warps * all;
+    uint32_t slots =
+        (are_few ? EARLY_BYTES_OF_FEW : EARLY_BYTES) / tensor_slot_bytes(q->spec, q->v);
     slots = slots < all ? slots : all;
-    ptx_pred has_more = ptx_setp_lt_u32(q->k, q->at.warp, U32(slots % warps));
-    return ptx_selp_u32(q->k, U32(slots / warps + 1), U32(slots / warps), has_more);
+    ptx_pred has_more = ptx_setp_lt_u32(q->k, q->ring_number, U32(slots % rings));
+    return ptx_selp_u32(q->k, U32(slots / rings + 1), U32(slots / rings), has_more);
 }
 
 static void multiply_by_tensor_copies(struct gguf_linear_kernel *q)

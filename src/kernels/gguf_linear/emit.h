@@ -77,6 +77,7 @@ struct gguf_linear_kernel {
     const ptxgen_gguf_linear_variant *v;
     struct gemm_threads at;
     ptx_u32 wk, wn;                 /* the warp's place along K and along N */
+    ptx_u32 ring_number;            /* the warp's ring among those of the CTA */
     ptx_u32 part, place;            /* the CTA's part of K, and its place in it */
     ptx_u32 own_tile;               /* the first of the warps along K, among those of all phases */
     ptx_u32 thread;                 /* among those of the warps along K */
@@ -92,7 +93,7 @@ struct gguf_linear_kernel {
     struct h_inputs in;
     struct phase phases[MATRICES];
     uint32_t phase_count;
-    /* Tensor copies: the maps' generic addresses, the warp's mbarriers, and the part's pairs. */
+    /* Tensor copies: the maps' generic addresses, the ring's mbarriers, and the part's pairs. */
     ptx_u64 maps[MATRICES];
     ptx_u32 ring_barriers, part_pair, part_end_pair;
     ptx_u32 both_partials; /* the sum of the two addresses that `partials` alternates between */
@@ -145,7 +146,7 @@ ptx_u32 gguf_linear_first_tile(struct gguf_linear_kernel *q, const struct phase 
 
 /* ---- tensor_stream.c ---- */
 
-/* A slot of a warp's ring, and the parity of the phase of its mbarrier. */
+/* A slot of a warp's ring, and the parity of the phase of its full barrier. */
 struct slot {
     ptx_u32 index, parity;
 };
@@ -154,6 +155,8 @@ void gguf_linear_advance_slot(struct gguf_linear_kernel *q, struct slot *slot);
 ptx_u32 gguf_linear_slot_address(struct gguf_linear_kernel *q, struct slot slot);
 /* Waits for the slot's copies. */
 void gguf_linear_wait(struct gguf_linear_kernel *q, struct slot slot);
+/* Arrives at the slot's empty barrier, where warps share it: this lane has read it. */
+void gguf_linear_release(struct gguf_linear_kernel *q, struct slot slot);
 
 /* What a warp's next copies bring, and into which slot. */
 struct tensor_stream {
@@ -163,11 +166,14 @@ struct tensor_stream {
     ptx_u32 pair_words, slot_bytes; /* of the matrix's type */
     struct slot fill;
 };
-/* Sets up the warp's mbarriers, and finds its first tile. */
+/* Sets up the ring's mbarriers, and finds the warp's first tile. */
 struct tensor_stream gguf_linear_start_tensor_stream(struct gguf_linear_kernel *q);
 /* Issues the copies of the next `count` slots. */
 void gguf_linear_fill_slots(struct gguf_linear_kernel *q, struct tensor_stream *s, ptx_u32 count);
-/* Issues the copies of a pair, unless it is past the last tile, and moves on. */
+/*
+ * Issues the copies of a slot, unless it is past the last tile, and moves on; of warps that share
+ * the slot, the first issues them.
+ */
 void gguf_linear_issue_pair(struct gguf_linear_kernel *q, struct tensor_stream *s);
 
 /* ---- product.c ---- */

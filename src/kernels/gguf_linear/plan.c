@@ -172,16 +172,17 @@ static uint32_t square_words(const ptxgen_gguf_linear_spec *s)
 }
 
 /*
- * Rings, with tensor copies and a barrier for each slot; the part's records; sums of each warp's
+ * Rings, with tensor copies and barriers for each slot; the part's records; sums of each warp's
  * tile, with tensor copies in two places; a word for each wn (parts of K); sums of squares (h of
  * its own).
  */
 static uint64_t shared_bytes(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_variant *v)
 {
     uint64_t warps = v->wn * v->wk;
-    const uint64_t rings =
-        v->tensor ? warps * (tensor_slot_bytes(&p->spec) + 8) : v->wn * slot_bytes(&p->spec, v->wk);
-    return rings * v->stages + (uint64_t)part_units(&p->spec, v) * record_bytes(p, v->tile_m) +
+    const uint64_t ring = v->tensor
+                              ? v->stages * tensor_slot_bytes(&p->spec, v) + ring_barrier_bytes(v)
+                              : v->stages * slot_bytes(&p->spec, v->wk);
+    return ring_count(v) * ring + (uint64_t)part_units(&p->spec, v) * record_bytes(p, v->tile_m) +
            (v->tensor ? 2 : 1) * warps * columns(p, v->tile_m) * TILE_ROWS * 4 +
            (v->parts > 1 ? v->wn * 4 : 0) + (v->makes_h ? 4 * warps * square_words(&p->spec) : 0);
 }
@@ -253,6 +254,9 @@ static uint64_t cost_by_cp_async(const ptxgen_gguf_linear_plan *p,
  * warps along K. Each warp fewer than 16 costs half a hundredth of the streaming, a step without a
  * pair three tenths of it or half of the multiplying, tiles that the last round lacks four tenths,
  * and each part of K a sixth of all.
+ *
+ * Slots that warps share are read a twentieth faster, as their copies do not overlap; tiles that
+ * the last round lacks cost half as much, and the first slot arrives later than a pair would.
  */
 static uint64_t cost_by_tensor_copies(const ptxgen_gguf_linear_plan *p,
                                       const ptxgen_gguf_linear_variant *v)
@@ -262,19 +266,20 @@ static uint64_t cost_by_tensor_copies(const ptxgen_gguf_linear_plan *p,
     uint64_t warps = v->wn * v->wk, own = part_units(s, v);
     uint64_t tiles = all_tiles(s), cta_tiles = (tiles + v->part_ctas - 1) / v->part_ctas;
     uint64_t rounds = (cta_tiles + v->wn - 1) / v->wn;
-    uint64_t slots = warps * v->stages * tensor_slot_bytes(s);
+    uint64_t slots = ring_count(v) * v->stages * tensor_slot_bytes(s, v);
     uint64_t steps = ((own + 1) / 2 + v->wk - 1) / v->wk;
     uint64_t multiplying =
         (255 + 153 * n_tiles(p, v->tile_m)) * 121 / (warps * unit_bytes(first_quantised(s)));
     uint64_t reading = slots < BUSY_BYTES ? 100 * BUSY_BYTES / slots : 100;
     uint64_t unit = reading > multiplying ? reading : multiplying;
-    unit += 28 / v->wk + (MAX_WARPS - warps) / 2;
+    const bool shared = shares_slots(v);
+    unit += 28 / v->wk + (MAX_WARPS - warps) / 2 - (shared ? 5 : 0);
     uint64_t streaming = cta_tiles * own * unit;
     uint64_t missing = multiplying > 45 ? multiplying : 45;
-    uint64_t idle =
-        (rounds * v->wn - cta_tiles) * own * 40 + cta_tiles * (2 * steps * v->wk - own) * missing;
+    uint64_t idle = (rounds * v->wn - cta_tiles) * own * (shared ? 20 : 40) +
+                    cta_tiles * (2 * steps * v->wk - own) * missing;
     uint64_t end = 200 + 30 * v->tile_m;
-    uint64_t all = streaming + idle + end + (rounds - 1) * end / v->wn;
+    uint64_t all = streaming + idle + end + (rounds - 1) * end / v->wn + (shared ? 250 : 0);
     return v->parts > 1 ? all + all * v->parts / 6 : all;
 }
 
@@ -283,6 +288,20 @@ static uint64_t cost(const ptxgen_gguf_linear_plan *p, const ptxgen_gguf_linear_
     enum { KERNEL_AHEAD = 1000 };
     uint64_t product = v->tensor ? cost_by_tensor_copies(p, v) : cost_by_cp_async(p, v);
     return product + (v->makes_h ? 0 : KERNEL_AHEAD);
+}
+
+/* Takes the shape for `best`, which costs `least`, if it fits and costs less. */
+static bool compare(const ptxgen_gguf_linear_plan *p, ptxgen_gguf_linear_variant v, uint64_t *least,
+                    ptxgen_gguf_linear_variant *best)
+{
+    if (!complete(p, &v))
+        return false;
+    uint64_t its = cost(p, &v);
+    if (its < *least) {
+        *least = its;
+        *best = v;
+    }
+    return true;
 }
 
 static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,
@@ -302,14 +321,13 @@ static bool choose_shape(const ptxgen_gguf_linear_plan *p, uint32_t tile_m,
                                                     .wk = wk,
                                                     .stages = stages,
                                                     .tensor = takes_tensor_copies(p)};
-                    if (!complete(p, &v))
-                        continue;
-                    first = first ? first : parts;
-                    uint64_t its = cost(p, &v);
-                    if (its < least) {
-                        least = its;
-                        *best = v;
-                    }
+                    v.ring_warps = v.tensor ? 1 : wk;
+                    bool fits = compare(p, v, &least, best);
+                    v.ring_warps = wk;
+                    if (may_share_slots(&p->spec, &v))
+                        fits = compare(p, v, &least, best) || fits;
+                    if (fits && !first)
+                        first = parts;
                 }
     return first != 0;
 }
@@ -454,10 +472,11 @@ void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
         snprintf(text, size,
                  "%u kernel%s: %s %u planes of h, and %u CTAs of %u x %u warps along N and K take "
                  "tiles of %u features and %u part%s of K for the %u tokens (at most %u), in %u "
-                 "stages",
+                 "stages%s",
                  kernels, kernels > 1 ? "s" : "", v->makes_h ? "each CTA makes" : "one makes",
                  plan->planes, v->parts * v->part_ctas, v->wn, v->wk, tile_features(&plan->spec),
-                 v->parts, v->parts > 1 ? "s" : "", (unsigned)m, v->tile_m, v->stages);
+                 v->parts, v->parts > 1 ? "s" : "", (unsigned)m, v->tile_m, v->stages,
+                 shares_slots(v) ? " that the warps along K share" : "");
 }
 
 const char *ptxgen_gguf_linear_entry(const ptxgen_gguf_linear_variant *variant)

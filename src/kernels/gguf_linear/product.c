@@ -287,7 +287,7 @@ void gguf_linear_multiply_of_pair(struct gguf_linear_kernel *q, const struct pha
                                   struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    const uint32_t pitch = pair_pitch(p->type->type);
+    const uint32_t pitch = pairs_pitch(p->type->type, q->v->ring_warps);
     struct operands o = begin_unit(q, p, record, unit_index);
     o.u.align = 4;
     o.u.first = (int)(in_pair * unit_bytes(p->type->type));

@@ -10,6 +10,9 @@
  *               K: pairs of units ──▶
  *     tile    │ w0 │ w1 │ w0 │ w1 │ …      wk = 2: a warp has every second pair of its tile
  *
+ * Or four warps along K share a ring, whose slots hold a pair for each: the first warp issues the
+ * copies of all when all lanes of the four have arrived at the slot's empty barrier.
+ *
  * The tiles of all matrices are numbered through, by phase, and the copies run ahead across the
  * ends of tiles and phases: what a copy needs to know of its matrix are values in registers.
  */
@@ -34,7 +37,7 @@ static void find_tile(struct gguf_linear_kernel *q, struct tensor_stream *s)
         for (uint32_t j = 0; j < p->count; j++) {
             const uint32_t matrix = p->matrices[j], tiles = matrix_tiles(q->spec, matrix);
             const uint32_t words = pair_size(p->type->type) / 4;
-            const uint32_t slot = TILE_ROWS * pair_pitch(p->type->type);
+            const uint32_t slot = TILE_ROWS * pairs_pitch(p->type->type, q->v->ring_warps);
             if (!tiles)
                 continue;
             if (is_first) {
@@ -79,10 +82,11 @@ void gguf_linear_advance_slot(struct gguf_linear_kernel *q, struct slot *slot)
 
 ptx_u32 gguf_linear_slot_address(struct gguf_linear_kernel *q, struct slot slot)
 {
-    uint32_t bytes = tensor_slot_bytes(q->spec);
+    uint32_t bytes = tensor_slot_bytes(q->spec, q->v);
     return ptx_mad_lo_u32(q->k, slot.index, U32(bytes), q->ring);
 }
 
+/* The slot's full barrier; its empty barrier is `empty_barrier` bytes further. */
 static ptx_u32 slot_barrier(struct gguf_linear_kernel *q, struct slot slot)
 {
     return ptx_mad_lo_u32(q->k, slot.index, U32(8), q->ring_barriers);
@@ -94,12 +98,32 @@ void gguf_linear_wait(struct gguf_linear_kernel *q, struct slot slot)
     gemm_ring_wait(q->k, &place);
 }
 
+static uint32_t empty_barrier(const struct gguf_linear_kernel *q)
+{
+    return 8 * q->v->stages;
+}
+
+void gguf_linear_release(struct gguf_linear_kernel *q, struct slot slot)
+{
+    if (shares_slots(q->v)) /* all lanes arrive, for racecheck's sake (../gemm/ring.h) */
+        ptx_mbarrier_arrive(q->k, slot_barrier(q, slot), (int)empty_barrier(q));
+}
+
+/* Of warps that share a ring, the first sets it up and fills its slots. */
+static ptx_pred and_leads(struct gguf_linear_kernel *q, ptx_pred condition)
+{
+    return shares_slots(q->v) ? ptx_setp_bool_eq_u32(q->k, q->wk, U32(0), condition) : condition;
+}
+
 static void init_barriers(struct gguf_linear_kernel *q)
 {
     ptx_kernel *k = q->k;
-    ptx_if(k, ptx_setp_eq_u32(k, q->at.lane, U32(0))) {
+    ptx_if(k, and_leads(q, ptx_setp_eq_u32(k, q->at.lane, U32(0)))) {
         for (uint32_t i = 0; i < q->v->stages; i++)
             ptx_mbarrier_init(k, q->ring_barriers, (int)(8 * i), U32(1));
+        for (uint32_t i = 0; shares_slots(q->v) && i < q->v->stages; i++)
+            ptx_mbarrier_init(k, q->ring_barriers, (int)(empty_barrier(q) + 8 * i),
+                              U32(32 * q->v->ring_warps));
         ptx_fence_mbarrier_init_release_cluster(k);
     }
     ptx_bar_warp_sync(k, ALL_LANES);
@@ -126,17 +150,36 @@ static void copy_box(struct gguf_linear_kernel *q, ptx_u32 slot, ptx_u64 map,
         ptx_cp_async_bulk_tensor_2d_g2s_hint(q->k, slot, 0, map, corner, barrier, 0, EVICT_FIRST);
 }
 
+/*
+ * Waits until all warps of the ring have read what the slot had before. The phase before an
+ * mbarrier's first counts as complete, so that nobody waits for slots that were never filled.
+ */
+static void wait_until_empty(struct gguf_linear_kernel *q, ptx_u32 full, struct slot slot)
+{
+    struct gemm_ring_place place;
+    place.barrier = ptx_add_u32(q->k, full, U32(empty_barrier(q)));
+    place.parity = ptx_xor_b32(q->k, slot.parity, U32(1));
+    gemm_ring_wait(q->k, &place);
+}
+
+/* The map's element at which a slot's copies begin, a multiple of 16 bytes. */
+static ptx_u32 first_element(struct gguf_linear_kernel *q, const struct tensor_stream *s)
+{
+    ptx_u32 word = ptx_mul_lo_u32(q->k, s->pair, s->pair_words);
+    return shares_slots(q->v) ? ptx_shr_u32(q->k, word, U32(1)) : ptx_and_b32(q->k, word, U32(~3u));
+}
+
 void gguf_linear_issue_pair(struct gguf_linear_kernel *q, struct tensor_stream *s)
 {
     ptx_kernel *k = q->k;
     ptx_pred leader = ptx_new_pred();
     ptx_elect_sync(k, &leader, ALL_LANES);
     ptx_pred exists = ptx_setp_lt_u32(k, s->tile, U32(all_tiles(q->spec)));
-    ptx_if(k, ptx_and_pred(k, leader, exists)) {
+    ptx_if(k, ptx_and_pred(k, leader, and_leads(q, exists))) {
         ptx_u32 barrier = slot_barrier(q, s->fill), slot = gguf_linear_slot_address(q, s->fill);
-        ptx_u32 exact = ptx_mul_lo_u32(k, s->pair, s->pair_words);
-        ptx_u32 column =
-            ptx_and_b32(k, exact, U32(~3u)); /* copies begin at multiples of 16 bytes */
+        if (shares_slots(q->v))
+            wait_until_empty(q, barrier, s->fill);
+        ptx_u32 column = first_element(q, s);
         const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
         ptx_mbarrier_arrive_expect_tx(k, barrier, 0, s->slot_bytes);
         copy_box(q, slot, s->map, corner, barrier);
