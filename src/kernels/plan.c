@@ -6,12 +6,17 @@
 enum {
     STATIC_SHARED = 48 * 1024, /* the most shared memory of a CTA without opt-in */
     RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x, 9.0) */
+    MOST_MULTIPROCESSORS = 1 << 16, /* far above any chip: products with them do not wrap */
+    MOST_SHARED = 1 << 24,
 };
 
 ptxgen_status plan_check_target(const char *family, const ptxgen_target *target, ptxgen_error *err)
 {
     ptxgen_status status = ptx_target_check(&target->ptx, err);
-    if (status == PTXGEN_OK && (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED))
+    const bool is_one =
+        target->multiprocessors && target->multiprocessors <= MOST_MULTIPROCESSORS &&
+        target->shared_per_cta >= STATIC_SHARED && target->shared_per_cta <= MOST_SHARED;
+    if (status == PTXGEN_OK && !is_one)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: a target of %u multiprocessors with %u bytes of shared memory per "
                            "CTA is none",

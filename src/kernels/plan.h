@@ -36,6 +36,11 @@ static inline bool plan_is_made(const ptxgen_target *target, bool is_empty, uint
  * Says why there is no launch of m tokens, and returns whether that is so: there is no plan, or no
  * variant `serves` them. `most`: of the plan's tokens.
  */
+/* Bytes that may be written of a text: none where there is no text. */
+static inline size_t plan_room(const char *text, size_t size)
+{
+    return text ? size : 0;
+}
 bool plan_explains_none(bool made, uint64_t m, bool serves, uint32_t most, char *text, size_t size);
 
 /* Bytes of shared memory that each of `ctas` CTAs on a multiprocessor may use. */

@@ -441,6 +441,24 @@ static void unpacking_refuses_an_order_that_is_no_permutation(void **state)
     free_weights(&w);
 }
 
+static void weights_without_k_are_checked_and_unpacked(void **state)
+{
+    (void)state;
+    for (uint32_t n = 0; n <= 64; n += 64) {
+        const ptxgen_marlin_spec spec = {.n = n, .k = 0, .group_size = -1, .type = PTXGEN_F16};
+        ptxgen_marlin_packed packed = {0};
+        ptxgen_error err;
+        uint32_t codes[16];
+        uint16_t scales[16];
+        ptxgen_w4_matrix matrix = {.n = n};
+        matrix.codes = (void *)codes;
+        matrix.scales = (void *)scales;
+        assert_ok(ptxgen_marlin_packed_layout(&spec, &packed, &err), &err);
+        assert_ok(ptxgen_marlin_check_packed(&spec, &packed, &err), &err);
+        assert_ok(ptxgen_marlin_unpack(&spec, &packed, &matrix, NULL, &err), &err);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +477,7 @@ int main(void)
         cmocka_unit_test(packing_refuses_missing_and_missized_arrays),
         cmocka_unit_test(layout_refuses_unsound_specs),
         cmocka_unit_test(unpacking_refuses_an_order_that_is_no_permutation),
+        cmocka_unit_test(weights_without_k_are_checked_and_unpacked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

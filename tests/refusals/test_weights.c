@@ -471,6 +471,8 @@ static void weights_of_8_bits_are_checked(void **state)
     TAKEN(ptxgen_w8a8_pair(8, 1, codes, packed, paired, &err));
     REFUSED(UNSUPPORTED, ptxgen_w8a8_pair(7, 1, codes, packed, paired, &err),
             "w8a8: 7 rows to pair; it must be a multiple of 8");
+    REFUSED(INVALID, ptxgen_w8a8_pair(8, (size_t)1 << 61, codes, packed, paired, &err),
+            "w8a8: 8 rows of 2305843009213693952 bytes are more than memory has");
     REFUSED(INVALID, ptxgen_w8a8_pair(8, 1, NULL, packed, paired, &err),
             "w8a8: rows of gate, of up, and room for both must be given");
 }

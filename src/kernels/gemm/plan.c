@@ -365,6 +365,7 @@ void gemm_explain(const struct gemm_planner *p, const void *plan, uint64_t m, ch
                   size_t size)
 {
     const ptxgen_tile *tile = gemm_choose(p, plan, m);
+    size = plan_room(text, size);
     if (tile)
         p->describe(plan, tile, m, text, size);
     else if (!p->is_plan(plan) || !m)

@@ -456,6 +456,7 @@ void ptxgen_gguf_linear_explain(const ptxgen_gguf_linear_plan *plan, uint64_t m,
     const ptxgen_gguf_linear_variant *v = ptxgen_gguf_linear_choose(plan, m);
     const bool made = gguf_linear_is_plan(plan);
     const uint32_t kernels = v ? entries_before(&plan->spec, v, GGUF_LINEAR_KINDS) : 0;
+    size = plan_room(text, size);
     if (made && ptxgen_gguf_linear_choose_direct(plan, m)) {
         gemm_explain(&gguf_linear_direct_planner, plan, m, text, size);
         return;

@@ -122,6 +122,7 @@ void ptxgen_gguf_rows_explain(const ptxgen_gguf_rows_plan *p, uint64_t m, char *
 {
     bool made = gguf_rows_is_plan(p);
     uint32_t most = made ? gguf_rows_most_m(p) : 0, ctas;
+    size = plan_room(text, size);
     if (plan_explains_none(made, m, m <= most, most, text, size))
         return;
     ptxgen_gguf_rows_ctas(p, m, &ctas, NULL);

@@ -166,7 +166,7 @@ static inline uint32_t marlin_pass_tokens(const ptxgen_tile *v)
 static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
     return !marlin_has_odd_halves(v) ||
-           (marlin_strips(s) * MARLIN_STRIP % v->tile_n == 0 && !marlin_gated(s) &&
+           ((uint64_t)marlin_strips(s) * MARLIN_STRIP % v->tile_n == 0 && !marlin_gated(s) &&
             (uint64_t)v->wn * marlin_steps(s) * MARLIN_STEP_BYTES < INT32_MAX);
 }
 
@@ -220,7 +220,8 @@ static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_tile *v
 /* Tiles along N. */
 static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_tile *v)
 {
-    return (marlin_strips(s) * MARLIN_STRIP + v->tile_n - 1) / v->tile_n;
+    const uint64_t features = (uint64_t)marlin_strips(s) * MARLIN_STRIP;
+    return (uint32_t)((features + v->tile_n - 1) / v->tile_n);
 }
 
 /* The copy of a launch (plan.h) is the gathered x. */

@@ -185,6 +185,7 @@ void ptxgen_quantise_explain(const ptxgen_quantise_plan *p, uint64_t m, char *te
 {
     static const char *const producers[] = {"", "the RMSNorm of ", "SiLU(gate) times up of "};
     bool made = quantise_is_plan(p);
+    size = plan_room(text, size);
     if (!plan_explains_none(made, m, m <= QUANTISE_MOST_M, QUANTISE_MOST_M, text, size))
         snprintf(text, size,
                  "one launch: a CTA of %u threads quantises %sa token, with %s, for each of the "

@@ -216,18 +216,22 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
         status = plan_check_target("rmsnorm_q4k", target, err);
     if (status != PTXGEN_OK)
         return status;
-    memset(plan, 0, sizeof *plan);
-    plan->spec = *spec;
-    plan->target = *target;
+    ptxgen_rmsnorm_q4k_plan made; /* spec and target may be those of the plan itself */
+    memset(&made, 0, sizeof made);
+    made.spec = *spec;
+    made.target = *target;
     uint32_t most = most_of(spec);
     const uint32_t capacities[] = {1, most == 2 ? 2 : 4, 8};
     for (int i = 0; spec->n[0] && i < 3 && (!i || capacities[i - 1] < most); i++)
-        if (!choose_tiles(plan, capacities[i], &plan->variants[plan->variant_count++]))
+        if (!choose_tiles(&made, capacities[i], &made.variants[made.variant_count++])) {
+            memset(plan, 0, sizeof *plan);
             return ptxgen_fail(
                 err, PTXGEN_ERROR_UNSUPPORTED,
                 "rmsnorm_q4k: K = %u with %u tokens does not fit into the %u bytes of "
                 "shared memory of a CTA",
-                spec->k, capacities[i], target->shared_per_cta);
+                made.spec.k, capacities[i], made.target.shared_per_cta);
+        }
+    memcpy(plan, &made, sizeof made);
     return PTXGEN_OK;
 }
 
@@ -268,6 +272,7 @@ void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
 {
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
     bool made = rmsnorm_q4k_is_plan(plan);
+    size = plan_room(text, size);
     if (made && m && m <= most_of(&plan->spec) && !plan->spec.n[0])
         snprintf(text, size, "no launch: N is 0");
     else if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))

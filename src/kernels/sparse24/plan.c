@@ -439,7 +439,7 @@ void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char 
     char dense[160];
     ptxgen_dense_explain(&plan->dense, m, dense, sizeof dense);
     bool serves = ptxgen_dense_choose(&plan->dense, m) != NULL;
-    snprintf(text, size, "%s%s", serves ? "w is inflated first; " : "", dense);
+    snprintf(text, plan_room(text, size), "%s%s", serves ? "w is inflated first; " : "", dense);
 }
 
 const char *ptxgen_sparse24_entry(const ptxgen_tile *variant)

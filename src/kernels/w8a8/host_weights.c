@@ -143,6 +143,9 @@ ptxgen_status ptxgen_w8a8_pair(uint32_t n, size_t bytes, const void *gate, const
     if (n % W8A8_PAIR_ROWS)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "w8a8: %u rows to pair; it must be a multiple of 8", n);
+    if (n && bytes > SIZE_MAX / 2 / n)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: %u rows of %zu bytes are more than memory has", n, bytes);
     for (size_t i = 0; i < n / W8A8_PAIR_ROWS; i++) {
         memcpy((char *)to + 2 * i * block, (const char *)gate + i * block, block);
         memcpy((char *)to + (2 * i + 1) * block, (const char *)up + i * block, block);

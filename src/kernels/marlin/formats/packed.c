@@ -119,7 +119,8 @@ static struct packed_scale scale_at(const struct packed_view *v, bool up, size_t
 
 static void unpack_groups(const struct packed_view *v, bool up, ptxgen_w4_matrix *m)
 {
-    for (size_t group = 0; group < m->k / marlin_group_rows(v->spec); group++)
+    const size_t groups = m->k ? m->k / marlin_group_rows(v->spec) : 0;
+    for (size_t group = 0; group < groups; group++)
         for (size_t n = 0; n < m->n; n++) {
             struct packed_scale s = scale_at(v, up, packed_group(v->spec, group), n);
             size_t to = group * m->n + n;
@@ -189,7 +190,8 @@ static ptxgen_status check_scales(const struct packed_view *v, bool up, ptxgen_e
     ptxgen_element type = (ptxgen_element)spec->type;
     ptxgen_status status = PTXGEN_OK;
     size_t rows = marlin_scale_rows(spec) ? marlin_scale_rows(spec) : spec->k;
-    for (size_t packed = 0; packed < spec->k / rows; packed++)
+    size_t groups = spec->k ? spec->k / rows : 0;
+    for (size_t packed = 0; packed < groups; packed++)
         for (size_t n = 0; status == PTXGEN_OK && n < spec->n; n++) {
             struct packed_scale found = scale_at(v, up, packed, n);
             if (marlin_scale_is_ordinary(type, found.bits, true))

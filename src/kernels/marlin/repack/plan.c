@@ -111,6 +111,8 @@ ptxgen_status ptxgen_marlin_repack_make_plan(const ptxgen_marlin_repack_spec *sp
                            "marlin_repack: spec, target and plan must be given");
     ptxgen_status status = check_spec(spec, err);
     if (status == PTXGEN_OK)
+        status = plan_check_target("marlin_repack", target, err);
+    if (status == PTXGEN_OK)
         *plan = (ptxgen_marlin_repack_plan){.spec = *spec, .target = *target};
     return status;
 }
