@@ -21,8 +21,9 @@ extern "C" {
 
 typedef struct ptxgen_target {
     ptx_target ptx;           /**< the text's target, and the highest PTX version allowed */
-    uint32_t multiprocessors; /**< streaming multiprocessors of the chip */
-    uint32_t shared_per_cta;  /**< shared memory that one CTA may use, opt-in, in bytes */
+    uint32_t multiprocessors; /**< streaming multiprocessors of the chip: 1 to 65536 */
+    uint32_t
+        shared_per_cta; /**< shared memory that one CTA may use, opt-in: bytes, 48 KB to 16 MB */
 } ptxgen_target;
 
 /**
